@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -779,6 +780,41 @@ func TestShownSockets(t *testing.T) {
 				if a := g.run(online, g.executable, "connect", g.path(name)); a.Exit.Code != 0 && s.without == nil || a.Error != "" {
 					t.Errorf("with the network, %s: %+v", name, a)
 				}
+			}
+		})
+	}
+}
+
+// TestSystemSecrets proves that the programs of root read nothing of the system's settings
+// that is for root and groups alone, and go on reading what is for everybody.
+func TestSystemSecrets(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root could read them")
+	}
+	secrets := map[string]string{}
+	err := filepath.WalkDir("/etc", func(path string, entry fs.DirEntry, err error) error {
+		info, infoErr := os.Lstat(path)
+		if err == nil && infoErr == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 == 0 {
+			if text, err := os.ReadFile(path); err == nil && len(bytes.TrimSpace(text)) > 0 {
+				secrets[path] = string(text)
+			}
+		}
+		return nil
+	})
+	if err != nil || secrets["/etc/shadow"] == "" {
+		t.Skipf("%d secrets: %v", len(secrets), err)
+	}
+	for _, s := range settings(t) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, s)
+			for path, text := range secrets {
+				if a := g.run(g.workspace(), "/bin/cat", path); strings.Contains(a.Output, text) || a.Error != "" {
+					t.Errorf("%s: %+v", path, a)
+				}
+			}
+			if a := g.run(g.workspace(), "/bin/cat", "/etc/passwd"); !strings.Contains(a.Output, "root") {
+				t.Errorf("/etc/passwd: %+v", a)
 			}
 		})
 	}

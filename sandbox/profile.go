@@ -6,10 +6,12 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/internal/obeyed"
 )
@@ -356,11 +358,28 @@ var systemFolders = []string{
 	"/var/lib/ca-certificates", "/var/lib/dpkg", "/var/lib/rpm", "/sys/devices/system",
 }
 
-// systemSecrets lists what root could read in the folders of the system, and programs
-// do not need.
-var systemSecrets = []string{
-	"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d",
-	"/etc/ssl/private", "/etc/krb5.keytab", "/etc/wireguard", "/etc/NetworkManager/system-connections",
+// rootOnly returns what only root and groups of the system may read in the folder of
+// settings: keys and passwords of services. The programs of root do without it, as those
+// of other users do. It looks once, because that takes milliseconds: what is added while
+// this process runs is found by the next one.
+var rootOnly = sync.OnceValue(func() []string { return unreadable("/etc") })
+
+// unreadable returns the files and folders in a folder that not everybody may read.
+func unreadable(folder string) (list []string) {
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
+			return nil // what a link leads to is looked at in its own place
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode().Perm()&0o004 == 0 {
+			list = append(list, path)
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		}
+		return nil
+	})
+	return list
 }
 
 // homeFolders lists the tools and packages in a user's home that programs read, and
@@ -490,8 +509,7 @@ func (p *Profile) look() (view, error) {
 	}
 	usual, secrets := slices.Clone(systemFolders), slices.Clone(p.Hidden)
 	if os.Geteuid() == 0 {
-		keys, _ := filepath.Glob("/etc/ssh/*_key")
-		secrets = slices.Concat(secrets, systemSecrets, keys)
+		secrets = append(secrets, rootOnly()...)
 	}
 	if p.Network && len(p.Hosts) == 0 {
 		usual = append(usual, "/etc/resolv.conf")
