@@ -147,3 +147,14 @@ func (s *Store) Outcome(ctx context.Context, id string, after int64, entries []s
 	}
 	return s.outcome(ctx, &commitError{nil, xid, t.proof})
 }
+
+// Stick locks the row of a session in a transaction, and does not end it before release is
+// closed: as a process that is frozen in the middle.
+func (s *Store) Stick(ctx context.Context, id string, locked chan<- struct{}, release <-chan struct{}) error {
+	return s.transactOnce(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.take(ctx, id)
+		close(locked)
+		<-release
+		return err
+	})
+}

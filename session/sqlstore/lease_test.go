@@ -240,3 +240,19 @@ func raceOnce(ctx context.Context, s, admin racer, id, who string, r *rand.Rand)
 	}
 	return nil
 }
+
+// D2: a process that is frozen in the middle of a transaction does not hold up the others:
+// the server ends the transaction.
+func TestFrozenTransaction(t *testing.T) {
+	dsn := postgresDSN(t)
+	frozen, s := newPostgres(t, dsn), newPostgres(t, dsn)
+	mustAppend(t, s, "a", 0, session.RunStarted{})
+	locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { ended <- frozen.Stick(t.Context(), "a", locked, release) }()
+	<-locked
+	mustAppend(t, s, "a", 1, session.Stopped{Why: "answered"})
+	close(release)
+	if err := <-ended; err == nil {
+		t.Error("the transaction was committed after the server had ended it")
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
@@ -178,6 +179,10 @@ const durable = `pg_current_xact_id()::text, ` + waitForDisk
 
 const waitForDisk = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)`
 
+// leastIdle is the least time that a transaction may wait for its process. A busy machine
+// needs some.
+const leastIdle = 5 * time.Second
+
 // transactOnce runs do in a transaction. Its error is a [*commitError] if it is not
 // known whether the transaction was committed.
 func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t *tx) error) error {
@@ -186,8 +191,14 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 		return err
 	}
 	t := &tx{q: trans, postgres: true}
+	// A process that is frozen in the middle keeps its locks on rows no longer than this: the
+	// next holder of the session waits for them.
+	_, err = t.exec(ctx, fmt.Sprintf(`SET LOCAL idle_in_transaction_session_timeout = %d`, max(s.lease, leastIdle).Milliseconds()))
+	if err == nil {
+		err = do(ctx, t)
+	}
 	// A transaction without a proof of its own writes a mark as its proof.
-	if err = do(ctx, t); err == nil && t.proof == nil {
+	if err == nil && t.proof == nil {
 		err = s.sign(ctx, t)
 	} else if err == nil && t.xid == "" {
 		var setting string
