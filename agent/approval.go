@@ -290,6 +290,8 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault, Decided: session.DeciderRule}
 		case c.Paused != "" && !r.goesOn(&c, annotations): // even if the tool is unknown, because the call was started once
 			verdict = deniedElsewhere
+		case r.tooDeep(&c, annotations) != nil: // nobody is asked about it
+			verdict = *r.tooDeep(&c, annotations)
 		case known || plan.Hosted(c.Item):
 			judged = r.judge(call, annotations)
 			if judged.Verdict == session.Ask { // a person is asked about what is in the log

@@ -352,6 +352,11 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	if allowed.Definition != "" && allowed.Definition != r.definition(c.Item, t, call.Name) {
 		return nil, r.verdict(ctx, *c, session.Approval{Reason: changedSince, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
 	}
+	// Before the hooks, which may record a start. The limit may be lower than when the
+	// call was approved.
+	if refusal := r.tooDeep(c, f.seen.Annotations); refusal != nil {
+		return nil, r.verdict(ctx, *c, *refusal, false)
+	}
 	if refusal := r.admit(f); refusal != nil {
 		refusal.Reason = cmp.Or(f.before, refusal.Reason)
 		return nil, r.verdict(ctx, *c, *refusal, false)

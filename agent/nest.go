@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -64,11 +65,13 @@ func (r *Run) scope(c session.OpenCall) *scope {
 
 // Texts that the model reads about calls that start no subagent.
 const (
-	tooDeep          = "The call was refused: subagents may be at most %d deep, and that depth is reached. Do the work yourself."
+	subagentTooDeep  = "The call was refused: subagents may be at most %d deep, and that depth is reached. Do the work yourself."
 	sessionElsewhere = "The run that this call started belongs to another session; this one is a copy of it. Whether it took effect is not known."
 	sessionThere     = "The subagent was not started: another call already uses the id of its session."
 	sessionGone      = "The run that this call started did not end, and its session is gone. Whether it took effect is not known."
 )
+
+const denyDeeper = "deny subagents beyond the allowed depth"
 
 // told is an error with a text for the model.
 type told string
@@ -89,11 +92,22 @@ func (r *Run) maxDepth() int {
 	return outer
 }
 
+// tooDeep returns the refusal of a call whose subagent would be deeper than allowed, or
+// nil.
+func (r *Run) tooDeep(c *session.OpenCall, annotations tool.Annotations) *session.Approval {
+	most := r.maxDepth()
+	if !annotations.Subagent || r.depth < most {
+		return nil
+	}
+	reason := fmt.Sprintf(subagentTooDeep, most)
+	if before := startedBefore(c); before != "" {
+		reason = before + " " + reason
+	}
+	return &session.Approval{Reason: reason, Rule: denyDeeper, From: plan.ByDefault, Decided: session.DeciderProgram}
+}
+
 // open opens the subagent's session.
 func (sc *scope) open(ctx context.Context) (*session.Session, error) {
-	if most := sc.run.maxDepth(); sc.run.depth >= most {
-		return nil, told(fmt.Sprintf(tooDeep, most))
-	}
 	s, err := sc.run.session.Nested(ctx, sc.id)
 	if err != nil {
 		return nil, err

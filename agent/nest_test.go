@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,6 +179,85 @@ func TestDepth(t *testing.T) {
 			t.Errorf("depth %d: %d forks deep", depth, most)
 		}
 		r.inputs()
+	}
+}
+
+// K8 L8: a subagent that would be too deep is not started: its call is refused before
+// anyone is asked about it, or after an answer that came before the limit. Nothing says
+// that it started, and the model reads why it did not.
+func TestTooDeepIsNotStarted(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			r := newRig(t, agenttest.Completed(forkCall("f0", "Go.")), agenttest.Completed(forkCall("f1", "Deeper.")),
+				agenttest.Completed(item.Assistant("inner")), agenttest.Completed(item.Assistant("outer")))
+			var hooks, asked []string
+			note := func(what string, c *agent.ToolCall) {
+				hooks = append(hooks, strings.TrimSpace(fmt.Sprintf("%s %s %s", what, c.Call.ID, c.Failure)))
+			}
+			r.agent.Hooks = []agent.Hooks{{
+				BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
+					note("before", c)
+					return ctx, nil
+				},
+				AfterTool:   func(_ context.Context, c *agent.ToolCall) error { note("after", c); return nil },
+				CallRefused: func(_ context.Context, c *agent.ToolCall) error { note("refused", c); return nil },
+			}}
+			r.agent.Tools = []tool.Tool{agent.ForkTool()}
+			r.agent.Policy.Ask = []string{"fork"}
+			if late {
+				r.agent.Limits.MaxDepth, r.agent.Policy.Pause = 2, true
+				res := r.run(item.User("go"))
+				for _, id := range []string{"f0", "f1"} {
+					if len(res.Pending) != 1 || res.Pending[0].CallID != id {
+						t.Fatalf("%+v", res)
+					}
+					if err := agent.Decide(t.Context(), r.session, agent.Decision{Session: res.Pending[0].Session, CallID: id, Allow: true}); err != nil {
+						t.Fatal(err)
+					}
+					if id == "f0" {
+						res = r.run()
+					}
+				}
+				hooks, r.agent.Limits.MaxDepth = nil, 1
+			} else {
+				r.agent.Policy.Approver = func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
+					asked = append(asked, q.Call.ID)
+					return agent.Decision{Allow: true}, nil
+				}
+			}
+			var input []item.Item
+			if !late {
+				input = []item.Item{item.User("go")}
+			}
+			if res := r.run(input...); res.Text != "outer" {
+				t.Errorf("%+v", res)
+			}
+			if diff := cmp.Diff([]string{"before f0", "refused f1 not_run", "after f0"}, hooks); diff != "" {
+				t.Errorf("hooks (-want +got):\n%s", diff)
+			}
+			if !late && !slices.Equal(asked, []string{"f0"}) {
+				t.Errorf("asked about %q", asked)
+			}
+			id := ""
+			for _, e := range r.session.Log() {
+				if b, ok := e.Body.(session.CallStarted); ok {
+					id = b.Session
+				}
+			}
+			inner, err := session.Open(t.Context(), r.store, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range inner.Log() {
+				if b, ok := e.Body.(session.CallStarted); ok && b.CallID == "f1" {
+					t.Errorf("it is said to have started: %+v", b)
+				}
+			}
+			if got, want := outline(history(inner)), "f1 = error: The call was refused: subagents may be at most 1 deep, and that depth is reached. Do the work yourself."; !slices.Contains(got, want) {
+				t.Errorf("the model reads %q", got)
+			}
+			r.inputs()
+		})
 	}
 }
 

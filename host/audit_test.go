@@ -179,3 +179,34 @@ func TestUnrecorded(t *testing.T) {
 		t.Errorf("%v, %+v", err, seen)
 	}
 }
+
+// K8: a subagent that would be too deep is recorded as denied, and never as started.
+func TestTooDeepIsDenied(t *testing.T) {
+	dir := t.TempDir()
+	for name, inner := range map[string]string{"agent.md": "middle", "middle.md": "leaf", "leaf.md": ""} {
+		text, script := "<config model=\"rehearsal:"+name+".script\"/>\n", "turn\n  say Done.\n"
+		if inner != "" {
+			text += "<tool name=\"" + inner + "\" agent=\"" + inner + ".md\" local description=\"x\"/>\n"
+			script = "turn\n  call " + inner + " {\"task\":\"Go on.\"}\n" + script
+		}
+		write(t, filepath.Join(dir, name+".script"), script)
+		write(t, filepath.Join(dir, name), text+"<user>Go.</user>\n")
+	}
+	var got []string
+	cfg := config(filepath.Join(dir, "agent.md"), func(r audit.Record) error {
+		got = append(got, strings.Join([]string{string(r.Kind), r.Tool, string(r.Decided), r.Rule}, "|"))
+		return nil
+	})
+	cfg.Rules = nil
+	h, err := host.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if _, err := h.Run(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"started|middle|rule|allow what only reads", "denied|leaf|program|deny subagents beyond the allowed depth"}; !slices.Equal(got, want) {
+		t.Errorf("recorded %q, want %q", got, want)
+	}
+}
