@@ -53,16 +53,11 @@ func candidates(t *testing.T, q queue.Queue, want queue.Want) (ids []string) {
 // workOf returns the work of a session.
 func workOf(t *testing.T, q queue.Queue, id string) queue.Work {
 	t.Helper()
-	for w, err := range q.Works(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w.Session == id {
-			return w
-		}
+	w, err := q.Work(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the session %q has no work", id)
-	panic("unreachable")
+	return w
 }
 
 // begin begins work as a worker does.
@@ -82,8 +77,8 @@ func finish(t *testing.T, q queue.Queue, w queue.Work, o queue.Outcome) {
 	}
 }
 
-// The states of work: a row is begun once, left by whoever began it, and ready again when
-// there is something to do.
+// The states of work: a row is begun once, left by the worker that began it, and ready
+// again when there is something to do.
 func testQueue(t *testing.T, s session.Store) {
 	q := has[keeper](t, s)
 	if err := q.Enqueue(t.Context(), queue.Work{Session: "none", Agent: "a"}); !errors.Is(err, session.ErrNotFound) {
@@ -159,7 +154,12 @@ func testQueue(t *testing.T, s session.Store) {
 	if now := workOf(t, q, "a"); now.State != queue.Done {
 		t.Errorf("done: %+v", now)
 	}
-	if err := q.Move(t.Context(), "a", queue.Parked, "by hand"); err != nil {
+	for _, old := range []queue.Work{seen, again} { // they were read before it was begun, and before it was done
+		if err := q.Move(t.Context(), old, queue.Parked, "too late"); !errors.Is(err, queue.ErrChanged) {
+			t.Errorf("moved as %+v: %v", old, err)
+		}
+	}
+	if err := q.Move(t.Context(), workOf(t, q, "a"), queue.Parked, "by hand"); err != nil {
 		t.Fatal(err)
 	}
 	if now := workOf(t, q, "a"); now.State != queue.Parked || now.Reason != "by hand" {
@@ -172,10 +172,13 @@ func testQueue(t *testing.T, s session.Store) {
 	for w, err := range q.Works(t.Context(), queue.Ready, queue.Running, queue.Waiting, queue.Done) {
 		t.Errorf("the only work is parked: %+v, %v", w, err)
 	}
-	if err := q.Move(t.Context(), "none", queue.Ready, ""); !errors.Is(err, session.ErrNotFound) {
+	if w, err := q.Work(t.Context(), "none"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("work of nobody: %+v, %v", w, err)
+	}
+	if err := q.Move(t.Context(), queue.Work{Session: "none", State: queue.Ready}, queue.Ready, ""); !errors.Is(err, queue.ErrChanged) {
 		t.Errorf("moving nothing: %v", err)
 	}
-	if err := q.Move(t.Context(), "a", queue.Running, ""); err == nil {
+	if err := q.Move(t.Context(), workOf(t, q, "a"), queue.Running, ""); err == nil {
 		t.Error("moved to running")
 	}
 }

@@ -82,7 +82,7 @@ func (s *shelf) Hold(ctx context.Context, id string) (context.Context, func() er
 	}, nil
 }
 
-// lose takes the lock of a session from whoever has it.
+// lose takes the lock of a session from its holder.
 func (s *shelf) lose(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,17 +189,27 @@ func (s *shelf) Works(_ context.Context, states ...queue.State) iter.Seq2[queue.
 	}
 }
 
-func (s *shelf) Move(_ context.Context, id string, to queue.State, reason string) error {
+func (s *shelf) Work(_ context.Context, id string) (queue.Work, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, ok := s.works[id]
+	if !ok {
+		return w, session.ErrNotFound
+	}
+	return w, nil
+}
+
+func (s *shelf) Move(_ context.Context, as queue.Work, to queue.State, reason string) error {
 	return s.change(func() error {
-		w, ok := s.works[id]
-		if !ok {
-			return session.ErrNotFound
+		w, ok := s.works[as.Session]
+		if !ok || w.Claim != as.Claim || w.State != as.State {
+			return queue.ErrChanged
 		}
 		w.State, w.Since, w.Reason, w.Due = to, time.Now(), reason, time.Time{}
 		if to == queue.Ready {
 			w.Attempts = 0
 		}
-		s.works[id] = w
+		s.works[w.Session] = w
 		return nil
 	})
 }

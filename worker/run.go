@@ -60,7 +60,7 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 		err = errors.Join(err, h.Close())
 	}
 	if errors.Is(err, errGone) {
-		err = errors.Join(err, p.queue.Move(context.WithoutCancel(ctx), r.work.Session, queue.Parked, errGone.Error()))
+		err = errors.Join(err, p.queue.Move(context.WithoutCancel(ctx), r.work, queue.Parked, errGone.Error()))
 	}
 	if !began && !errors.Is(err, session.ErrBusy) && !errors.Is(err, queue.ErrChanged) {
 		log.Warn("work did not begin", "error", p.sayable(err))

@@ -145,21 +145,27 @@ func Wake(ctx context.Context, in session.Store, id string) (goesOn bool, err er
 		return false, nil
 	}
 	id, _, _ = strings.Cut(id, "/")
-	w, known, err := workOf(ctx, q, id)
-	if err != nil || !known || w.State != queue.Waiting {
-		return known && (w.State == queue.Ready || w.State == queue.Running), err
+	for {
+		w, known, err := workOf(ctx, q, id)
+		if err != nil || !known || w.State != queue.Waiting {
+			return known && (w.State == queue.Ready || w.State == queue.Running), err
+		}
+		if err := q.Move(ctx, w, queue.Ready, answered); !errors.Is(err, queue.ErrChanged) {
+			return true, err
+		}
 	}
-	return true, q.Move(ctx, id, queue.Ready, "was answered")
 }
+
+// answered is the reason of work that became ready because of what was written to the log.
+const answered = "was answered"
 
 // workOf returns the work of a session, if there is any.
 func workOf(ctx context.Context, q queue.Queue, id string) (queue.Work, bool, error) {
-	for w, err := range q.Works(ctx) {
-		if err != nil || w.Session == id {
-			return w, err == nil, err
-		}
+	w, err := q.Work(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return w, false, nil
 	}
-	return queue.Work{}, false, nil
+	return w, err == nil, err
 }
 
 // sessionOf returns the session that a configuration names, and makes it unless it

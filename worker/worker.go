@@ -401,14 +401,15 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 		}
 		switch parked := w.State == queue.Parked; {
 		case !parked && why != "" && waits >= patience:
-			p.log.Warn("work parked", "session", w.Session, "reason", why)
-			err = p.queue.Move(ctx, w.Session, queue.Parked, why)
-			p.tally(func(c *Counts) { c.Parked++ })
+			if err = p.queue.Move(ctx, w, queue.Parked, why); err == nil {
+				p.log.Warn("work parked", "session", w.Session, "reason", why)
+				p.tally(func(c *Counts) { c.Parked++ })
+			}
 		case parked && why == "" && strings.HasPrefix(w.Reason, needed):
-			err = p.queue.Move(ctx, w.Session, queue.Ready, "a worker that can do it is there")
+			err = p.queue.Move(ctx, w, queue.Ready, "a worker that can do it is there")
 			moved = true
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, queue.ErrChanged) { // then somebody else was faster
 			return moved, err
 		}
 	}
@@ -423,7 +424,7 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 	if len(waiting) == 0 {
 		return false, nil
 	}
-	var written []string
+	var written []queue.Work
 	for info, err := range p.Config.Store.List(ctx, session.Query{}) { // the most recently written first
 		if err != nil {
 			return false, err
@@ -432,11 +433,11 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 			break
 		}
 		if w, ok := waiting[info.ID]; ok && info.Updated.After(w.Since) {
-			written = append(written, info.ID)
+			written = append(written, w)
 		}
 	}
-	for _, id := range written {
-		if err := p.queue.Move(ctx, id, queue.Ready, "was answered"); err != nil {
+	for _, w := range written {
+		if err := p.queue.Move(ctx, w, queue.Ready, answered); err != nil && !errors.Is(err, queue.ErrChanged) {
 			return true, err
 		}
 	}

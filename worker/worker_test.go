@@ -534,7 +534,7 @@ func TestParkedWhileItRuns(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- r.work.Run(ctx) }()
 	<-under
-	if err := r.store.Move(t.Context(), id, queue.Parked, "the operator looks at it"); err != nil {
+	if err := r.store.Move(t.Context(), r.store.work(id), queue.Parked, "the operator looks at it"); err != nil {
 		t.Fatal(err)
 	}
 	<-left

@@ -32,6 +32,8 @@ type workRow struct {
 	Needs    []string    `json:"needs,omitempty"`
 	Agent    string      `json:"agent"`
 	Worker   string      `json:"worker,omitempty"`
+
+	work queue.Work // as it was read
 }
 
 // called returns the name that people use.
@@ -70,7 +72,7 @@ func rows(ctx context.Context, in keeper, only string, states ...queue.State) (l
 		}
 		r := workRow{
 			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
-			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker,
+			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, work: w,
 		}
 		if w.State == queue.Ready && w.Due.After(now) {
 			r.Next = w.Due
@@ -235,20 +237,41 @@ func oneOf(states []queue.State) string {
 	return strings.Join(names, " or ")
 }
 
+// moveRow changes the state of a piece of work if it is still in one of some states, and
+// reports whether it was.
+func moveRow(ctx context.Context, q queue.Queue, r workRow, to queue.State, reason string, from []queue.State) (moved bool, err error) {
+	for w := r.work; slices.Contains(from, w.State); {
+		if err := q.Move(ctx, w, to, reason); !errors.Is(err, queue.ErrChanged) {
+			return err == nil, err
+		}
+		if w, err = q.Work(ctx, r.Session); errors.Is(err, session.ErrNotFound) {
+			return false, nil // it was deleted since
+		} else if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
 // move changes the state of work and prints what was done.
-func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list []workRow, to queue.State, reason string) error {
+func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list []workRow, to queue.State, reason string, from []queue.State) error {
 	q, err := queueOf(in)
 	if err != nil {
 		return err
 	}
-	moved := []string{}
+	done := []string{}
 	for _, r := range list {
-		if err := q.Move(ctx, r.Session, to, reason); err != nil {
+		moved, err := moveRow(ctx, q, r, to, reason, from)
+		switch {
+		case err != nil:
 			return err
+		case moved:
+			done = append(done, r.Session)
+		default:
+			fmt.Fprintf(std.err, "antiphon: %s was left: its work is no longer %s\n", quoted(r.called()), oneOf(from))
 		}
-		moved = append(moved, r.Session)
 	}
-	return all.told(std, moved, "%s: %s", plural(len(moved), "session"), to)
+	return all.told(std, done, "%s: %s", plural(len(done), "session"), to)
 }
 
 // workParkCommand is antiphon work park.
@@ -261,11 +284,12 @@ type workParkCommand struct {
 func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	all := work.sessions()
 	return all.opened(ctx, env, false, func(in keeper) error {
-		list, err := c.chosen(ctx, in, queue.Running, queue.Ready, queue.Waiting)
+		states := []queue.State{queue.Running, queue.Ready, queue.Waiting}
+		list, err := c.chosen(ctx, in, states...)
 		if err != nil {
 			return err
 		}
-		return work.move(ctx, std, all, in, list, queue.Parked, cmp.Or(c.Reason, "an operator parked it"))
+		return work.move(ctx, std, all, in, list, queue.Parked, cmp.Or(c.Reason, "an operator parked it"), states)
 	})
 }
 
@@ -296,7 +320,7 @@ func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, 
 		if c.Drained {
 			list = slices.DeleteFunc(list, func(r workRow) bool { return !strings.HasSuffix(r.Waits, ": "+drainedReason) })
 		}
-		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it")
+		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
 	})
 }
 
@@ -338,10 +362,15 @@ func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, 
 				case r.State == queue.Running:
 					runs++
 				default:
-					if err := q.Move(ctx, r.Session, queue.Parked, drainedReason); err != nil {
+					moved, err := moveRow(ctx, q, r, queue.Parked, drainedReason, []queue.State{queue.Ready})
+					if err != nil {
 						return err
 					}
-					parked = append(parked, r.Session)
+					if moved {
+						parked = append(parked, r.Session)
+					} else {
+						runs++ // or it is done: the next look says
+					}
 				}
 			}
 			if runs == 0 {

@@ -90,11 +90,14 @@ type Queue interface {
 	// Finish leaves work that Begin returned. If a delivery waits in the session's inbox,
 	// Waiting and Done become Ready. If somebody else has begun it, the error wraps ErrChanged.
 	Finish(ctx context.Context, w Work, o Outcome) error
+	// Work returns the work of a session, or an error that wraps session.ErrNotFound.
+	Work(ctx context.Context, session string) (Work, error)
 	// Works yields work in the order of sessions; states nil means all.
 	Works(ctx context.Context, states ...State) iter.Seq2[Work, error]
-	// Move changes the state of work by hand: Parked stops it at once if it runs (its worker
-	// notices), Ready tries it again with the attempts counted from 0.
-	Move(ctx context.Context, session string, to State, reason string) error
+	// Move changes the state of work by hand, if it is still as it was read: Parked stops it
+	// at once if it runs (its worker notices), Ready tries it again with the attempts counted
+	// from 0. If its state has changed or it was begun since, the error wraps ErrChanged.
+	Move(ctx context.Context, w Work, to State, reason string) error
 	// Awaited calls changed when work may have become ready by a call of this store, and
 	// perhaps when another process has made it so: who waits must also look from time to
 	// time. Changed must not block or call the store.

@@ -172,7 +172,11 @@ func work(t *testing.T, store session.Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.Move(t.Context(), "fork", queue.Parked, "by hand"); err != nil {
+	fork, err := s.Work(t.Context(), "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Move(t.Context(), fork, queue.Parked, "by hand"); err != nil {
 		t.Fatal(err)
 	}
 }

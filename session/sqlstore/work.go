@@ -289,6 +289,24 @@ func (s *Store) wakeWork(ctx context.Context, t *tx, id string) error {
 	return nil
 }
 
+// Work implements [queue.Queue].
+func (s *Store) Work(ctx context.Context, id string) (w queue.Work, err error) {
+	if err := s.opened(); err != nil {
+		return w, err
+	}
+	err = s.reading(ctx, func() error {
+		w, err = s.scanWork(s.reads.row(ctx, `SELECT `+workColumns+` FROM antiphon_work w WHERE w.id = ?`, id))
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, fmt.Errorf("%w: the session %q has no work", session.ErrNotFound, id)
+	}
+	if err != nil {
+		return w, s.fail("reading the work", err)
+	}
+	return w, nil
+}
+
 // Works implements [queue.Queue].
 func (s *Store) Works(ctx context.Context, states ...queue.State) iter.Seq2[queue.Work, error] {
 	return func(yield func(queue.Work, error) bool) {
@@ -345,15 +363,15 @@ func (s *Store) works(ctx context.Context, after string, states []queue.State) (
 }
 
 // Move implements [queue.Queue].
-func (s *Store) Move(ctx context.Context, id string, to queue.State, reason string) error {
+func (s *Store) Move(ctx context.Context, w queue.Work, to queue.State, reason string) error {
 	if to != queue.Ready && to != queue.Parked && to != queue.Done {
 		return fmt.Errorf("work cannot be moved to %q", to)
 	}
 	return s.writeWork(ctx, "moving work", func(ctx context.Context, t *tx) error {
-		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = ?, since = `+t.clock()+`, due = 0, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END WHERE id = ?`,
-			string(to), s.sealReason(id, reason), to == queue.Ready, id)
+		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = ?, since = `+t.clock()+`, due = 0, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
+			WHERE id = ? AND claim = ? AND state = ?`, string(to), s.sealReason(w.Session, reason), to == queue.Ready, w.Session, w.Claim, string(w.State))
 		if err == nil && n == 0 {
-			err = fmt.Errorf("%w: the session %q has no work", session.ErrNotFound, id)
+			err = queue.ErrChanged
 		}
 		return err
 	})
