@@ -54,6 +54,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"order of the queue", testQueueOrder},
 		{"queue and deletion", testQueueDelete},
 		{"queue of a nested session", testQueueNested},
+		{"queue of a nested session with a sender", testQueueNestedRace},
 		{"queue with many workers", testQueueRace},
 		{"catalog", testCatalog},
 		{"names", testNames},

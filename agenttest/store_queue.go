@@ -262,6 +262,46 @@ func testQueueNested(t *testing.T, s session.Store) {
 	}
 }
 
+// D4: a delivery to a nested session is seen by the run of the outer one or makes its work
+// ready, whatever the order in which the two reach the store.
+func testQueueNestedRace(t *testing.T, s session.Store) {
+	q := has[keeper](t, s)
+	inner := has[session.SubsessionStore](t, s).Nest("a", 1, "call")
+	enqueue(t, q, queue.Work{Session: "a"})
+	put(t, q, inner, 0, said("inner"))
+	seen := func() (n int) {
+		for _, err := range q.Deliveries(t.Context(), inner) {
+			if err != nil {
+				t.Error(err)
+			}
+			n++
+		}
+		return n
+	}
+	for n := range 200 {
+		var sender sync.WaitGroup
+		sender.Go(func() {
+			if _, err := q.Deliver(t.Context(), inner, told1(fmt.Sprint(n))); err != nil {
+				t.Error(err)
+			}
+		})
+		w := begin(t, q, "a")
+		saw := seen() > n
+		finish(t, q, w, queue.Outcome{State: queue.Waiting})
+		sender.Wait()
+		now := workOf(t, q, "a")
+		if now.State != queue.Ready && !saw {
+			t.Fatalf("round %d: a delivery waits and nobody looks: %+v", n, now)
+		}
+		if now.State == queue.Ready {
+			continue
+		}
+		if err := q.Move(t.Context(), now, queue.Ready, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // D1 D2: with many workers and senders, each delivery is taken once, no two workers begin
 // the same claim, and no wake-up is lost: when all is quiet, nothing waits.
 func testQueueRace(t *testing.T, s session.Store) {

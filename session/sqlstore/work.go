@@ -251,19 +251,20 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 		if err != nil {
 			return err
 		}
-		state := o.State
-		if state == queue.Waiting || state == queue.Done {
+		state, looks := o.State, o.State == queue.Waiting || o.State == queue.Done
+		if looks {
 			var waits bool
-			err := t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_inbox WHERE taken = 0 AND log = ?) OR EXISTS (SELECT 1 FROM antiphon_work WHERE id = ? AND told <> 0)`, row.log, w.Session).Scan(&waits)
-			if err != nil {
+			if err := t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_inbox WHERE taken = 0 AND log = ?)`, row.log).Scan(&waits); err != nil {
 				return err
 			}
 			if waits {
 				state = queue.Ready
 			}
 		}
-		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = ?, since = `+t.clock()+`, due = ?, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
-			WHERE id = ? AND claim = ? AND state = 'running'`, string(state), dueOf(o.Due), s.sealReason(w.Session, o.Reason), o.Well, w.Session, w.Claim)
+		// A delivery to a nested session takes another row than this one, so whether one came
+		// is looked at where the state is written: in the same statement.
+		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = CASE WHEN ? AND told <> 0 THEN 'ready' ELSE ? END, since = `+t.clock()+`, due = ?, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
+			WHERE id = ? AND claim = ? AND state = 'running'`, looks, string(state), dueOf(o.Due), s.sealReason(w.Session, o.Reason), o.Well, w.Session, w.Claim)
 		if err == nil && n == 0 {
 			err = queue.ErrChanged
 		}
@@ -271,22 +272,22 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 	})
 }
 
+// arrived is the reason of work that a delivery made ready.
+const arrived = "a delivery arrived"
+
 // wakeWork makes work ready that waits for a delivery to the session, or has its answer.
 // A session that is nested belongs to the work of the outer one. If that runs, it may
-// have looked for the delivery already: it is told to look once more.
+// have looked for the delivery already: it is told to look once more. Its row is written
+// in every state, so that a Begin that is on its way waits for the commit and sees the
+// delivery, or is told.
 func (s *Store) wakeWork(ctx context.Context, t *tx, id string) error {
-	outer := false
-	for nested := true; nested; id, nested = session.ParentOf(id) {
-		_, err := t.exec(ctx, `UPDATE antiphon_work SET state = 'ready', since = `+t.clock()+`, due = 0, reason = ? WHERE id = ? AND state IN ('waiting', 'done')`, s.sealReason(id, "a delivery arrived"), id)
-		if err == nil && outer {
-			_, err = t.exec(ctx, `UPDATE antiphon_work SET told = 1 WHERE id = ? AND state = 'running'`, id)
-		}
-		if err != nil {
-			return err
-		}
-		outer = true
+	_, err := t.exec(ctx, `UPDATE antiphon_work SET state = 'ready', since = `+t.clock()+`, due = 0, reason = ? WHERE id = ? AND state IN ('waiting', 'done')`, s.sealReason(id, arrived), id)
+	const rests = `state IN ('waiting', 'done')`
+	for outer, nested := session.ParentOf(id); nested && err == nil; outer, nested = session.ParentOf(outer) {
+		_, err = t.exec(ctx, `UPDATE antiphon_work SET told = 1, state = CASE WHEN `+rests+` THEN 'ready' ELSE state END, since = CASE WHEN `+rests+` THEN `+t.clock()+` ELSE since END,
+			due = CASE WHEN `+rests+` THEN 0 ELSE due END, reason = CASE WHEN `+rests+` THEN ? ELSE reason END WHERE id = ?`, s.sealReason(outer, arrived), outer)
 	}
-	return nil
+	return err
 }
 
 // Work implements [queue.Queue].
