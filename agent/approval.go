@@ -42,6 +42,11 @@ type Policy struct {
 	// whose session is not kept (see [session.Session.KeepsNested]) they are refused,
 	// because nobody could answer them later.
 	Pause bool
+	// Shared lets others answer a call while the Approver is asked about it, by [Decide].
+	// The question is recorded before, and an answer that arrives first ends the context
+	// of the Approver with an [*AnsweredError] as its cause. It needs a store that is a
+	// [session.Inbox].
+	Shared bool
 	// Hint returns a text that is added to the reason of a refusal without an
 	// approver: how the user can allow calls of the tool. Nil adds nothing.
 	Hint func(tool string) string
@@ -93,6 +98,18 @@ type Approver func(ctx context.Context, q ApprovalRequest) (Decision, error)
 // ErrNobody is returned by an [Approver], possibly wrapped, if nobody is available to
 // decide.
 var ErrNobody = errors.New("there is nobody to ask")
+
+// AnsweredError is the cause for which the context of an [Approver] ends if somebody else
+// has answered: see [Policy].Shared.
+type AnsweredError struct {
+	// Answer is what they said, as it will be recorded.
+	Answer session.Approval
+}
+
+// Error says who answered.
+func (e *AnsweredError) Error() string {
+	return "the call was answered" + session.DecidedBy(e.Answer.By, e.Answer.From, "")
+}
 
 // judge applies the rules to a call.
 func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations, remembered []session.Rule) plan.Ruling {
@@ -280,6 +297,7 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		}
 		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault, Decided: session.DeciderRule}
 		judged, later, unasked := plan.Ruling{}, false, false
+		announced := false
 		call, err := r.callOf(&c)
 		annotations, known := r.annotations(call.Name)
 		if plan.Hosted(c.Item) {
@@ -294,18 +312,42 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 			verdict = *r.tooDeep(&c, annotations)
 		case known || plan.Hosted(c.Item):
 			judged = r.judge(call, annotations)
+			if announced = r.shares(&judged); announced {
+				if err := r.question(&c, call, annotations, judged.WhyAsk(call.Name)); err != nil {
+					return err
+				}
+			}
 			if judged.Verdict == session.Ask { // a person is asked about what is in the log
 				if err := r.barrier(); err != nil {
 					return err
 				}
 			}
-			verdict, later, unasked = r.decide(ctx, call, annotations, judged)
+			ask := func(ctx context.Context) (session.Approval, bool, bool) {
+				return r.decide(ctx, call, annotations, judged)
+			}
+			if !announced {
+				verdict, later, unasked = ask(ctx)
+				break
+			}
+			answered := false
+			if verdict, later, unasked, answered, err = r.askAlong(ctx, ref, ask); err != nil {
+				return err
+			}
+			if answered {
+				continue
+			}
+			verdict.Number = c.Number // somebody who answers later is told of this one
 		}
 		if ctx.Err() != nil {
 			return nil // the run is over, regardless of the answer
 		}
 		if later {
-			err = r.wait(c, call, annotations, judged.WhyAsk(call.Name))
+			if !announced {
+				err = r.question(&c, call, annotations, judged.WhyAsk(call.Name))
+			}
+			if err == nil {
+				r.wait(c, call, annotations)
+			}
 		} else {
 			err = r.verdict(ctx, c, verdict, unasked)
 		}
@@ -322,6 +364,9 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 	if judged.Verdict == session.Ask {
 		root.asking.Lock()
 		defer root.asking.Unlock()
+		if ctx.Err() != nil { // somebody else has answered, or the run is over
+			return session.Approval{Decided: session.DeciderNobody}, false, false
+		}
 	}
 	t, _ := r.tools.Lookup(call.Name)
 	a, later, unasked = r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
@@ -360,6 +405,11 @@ func (r *Run) verdict(ctx context.Context, c session.OpenCall, a session.Approva
 	if a.Allowed {
 		return nil
 	}
+	return r.refused(ctx, c, a)
+}
+
+// refused counts a refused call, and shows it to the hooks.
+func (r *Run) refused(ctx context.Context, c session.OpenCall, a session.Approval) error {
 	r.totals.RefusedCalls++
 	if objection := r.showRefusal(ctx, c, a); objection != nil {
 		return r.stopFor(objection)
@@ -380,13 +430,13 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, a session.App
 	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
 }
 
-// wait records that a call waits for an answer.
-func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotations, why string) error {
+// question records that a call waits for an answer.
+func (r *Run) question(c *session.OpenCall, call tool.Call, annotations tool.Annotations, why string) error {
 	t, _ := r.tools.Lookup(call.Name)
 	asked := session.ApprovalAsked{
 		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call, annotations),
 	}
-	if c.Asked && asksTheSame(pendingOf(r.session, c), asked) && !r.single {
+	if c.Asked && asksTheSame(pendingOf(r.session, *c), asked) && !r.single {
 		// The log already holds this question. A run that only checks for an answer
 		// must not make the log longer each time. A single step must: the next one
 		// reads in the log that the call waits in this run too.
@@ -394,12 +444,17 @@ func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotati
 	} else if err := r.record(asked); err != nil {
 		return err
 	}
-	c.Question = &asked
+	c.Asked, c.Question = true, &asked
+	return nil
+}
+
+// wait leaves a call whose question is recorded to those who answer later.
+func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotations) {
+	t, _ := r.tools.Lookup(call.Name)
 	p := pendingOf(r.session, c)
 	p.Command, p.Sandbox, p.Of = commandOf(t, call), sandboxOf(t, call), annotations.Origin.Of
 	r.result.Pending = append(r.result.Pending, p)
 	r.progress(Progress{Kind: ProgressWaiting, CallID: p.CallID, Tool: p.Tool, Pending: &p})
-	return nil
 }
 
 // asksTheSame reports whether two questions about a call are equal. A transcript does
@@ -505,11 +560,11 @@ func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApprova
 	state := fold(s)
 	var list []PendingApproval
 	for _, c := range state.View().Open() {
-		if c.Paused != "" {
-			if c.Paused != s.NestedID(c) {
+		if nested := cmp.Or(c.Paused, subagentOf(s.Log(), c)); nested != "" {
+			if nested != s.NestedID(c) {
 				continue // it belongs to the session that s is a fork of
 			}
-			inner, err := s.Nested(ctx, c.Paused)
+			inner, err := s.Nested(ctx, nested)
 			if err != nil {
 				return nil, err
 			}
@@ -525,6 +580,20 @@ func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApprova
 		}
 	}
 	return list, nil
+}
+
+// subagentOf returns the session of the subagent that a call has started and that has not
+// ended, or "". It may be asking somebody now.
+func subagentOf(log []session.Entry, c session.OpenCall) string {
+	if !c.Started {
+		return ""
+	}
+	for _, e := range slices.Backward(log) {
+		if b, ok := e.Body.(session.CallStarted); ok && b.CallID == c.CallID {
+			return b.Session
+		}
+	}
+	return ""
 }
 
 func fold(s *session.Session) *plan.State {

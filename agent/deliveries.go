@@ -29,8 +29,17 @@ type mail struct {
 	queued  bool        // it holds input that waits for the answer of the run
 	// halt ends the work in progress, because a request to stop waits in the inbox.
 	halt context.CancelCauseFunc
-	// peeks are the goroutines that look for such a request.
+	// asking is the question that the approver is asked now and that others may answer, or
+	// nil.
+	asking atomic.Pointer[asking]
+	// peeks are the goroutines that look for such a request, and for such an answer.
 	peeks sync.WaitGroup
+}
+
+// asking is a question to the approver.
+type asking struct {
+	ref      plan.CallRef
+	answered context.CancelCauseFunc // ends it
 }
 
 // leave leaves input of this process in the inbox, and reports whether the store has one
@@ -67,19 +76,69 @@ func (r *Run) listen(ctx context.Context) (halted context.Context, end func()) {
 	}
 }
 
-// peek ends the work in progress if a request to stop waits. Everything else waits for
-// the end of the current effect.
+// peek ends the work in progress if a request to stop waits, and the question to the
+// approver if an answer waits. Everything else waits for the end of the current effect.
 func (r *Run) peek(ctx context.Context) {
 	for d, err := range r.session.Deliveries(ctx) {
 		if err != nil {
 			return // the run itself reports it, when it takes the deliveries
 		}
 		for _, b := range d.Bodies {
-			if stop, ok := b.(session.StopAsked); ok && !stop.AfterTurn {
-				r.mail.halt(errHalted)
-				return
+			switch b := b.(type) {
+			case session.StopAsked:
+				if !b.AfterTurn {
+					r.mail.halt(errHalted)
+					return
+				}
+			case session.Approval:
+				if q := r.mail.asking.Load(); q != nil && q.ref.CallID == b.CallID && q.ref.Number == b.Number {
+					b.By, b.From = cmp.Or(b.By, d.By), cmp.Or(b.From, d.From)
+					q.answered(&AnsweredError{b})
+				}
 			}
 		}
+	}
+}
+
+// shares reports whether others may answer a call while the approver is asked.
+func (r *Run) shares(judged *plan.Ruling) bool {
+	p, root := &r.agent.Policy, r.root()
+	return p.Shared && p.Approver != nil && judged.Verdict == session.Ask && (root == r || root.session.KeepsNested())
+}
+
+// askAlong asks the approver about a call whose question is recorded. It reports answered
+// if somebody else was faster: then the log has the verdict.
+func (r *Run) askAlong(ctx context.Context, ref plan.CallRef, ask func(context.Context) (a session.Approval, later, unasked bool)) (a session.Approval, later, unasked, answered bool, err error) {
+	for {
+		a, later, unasked = session.Approval{}, false, false
+		inner, end := context.WithCancelCause(ctx)
+		r.mail.asking.Store(&asking{ref, end})
+		r.peek(ctx) // what was delivered since the last effect has told of no question
+		if inner.Err() == nil {
+			a, later, unasked = ask(inner)
+		}
+		r.mail.asking.Store(nil)
+		others := new(AnsweredError)
+		faster := errors.As(context.Cause(inner), &others)
+		end(nil)
+		// An answer that the approver gave all the same is the first in the log.
+		if !faster || ctx.Err() != nil || !later && a.Decided != "" && a.Decided != session.DeciderNobody {
+			return a, later, unasked, false, nil
+		}
+		r.mail.arrived.Store(true)
+		if err := r.takeMail(ctx); err != nil {
+			return a, false, false, false, err
+		}
+		c, open := r.state.Call(ref)
+		switch {
+		case !open:
+			return a, false, false, true, nil
+		case c.Verdict == nil:
+			continue // the answer was of no use, as the log says
+		case !c.Verdict.Allowed:
+			err = r.refused(ctx, c, *c.Verdict)
+		}
+		return a, false, false, true, err
 	}
 }
 

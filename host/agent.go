@@ -182,7 +182,7 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 			return err
 		}
 		h.limit(a)
-		a.Policy.Pause = false // a paused agent could not continue
+		a.Policy.Pause, a.Policy.Shared = false, false // a paused agent could not continue, and nobody else sees its session
 		return nil
 	}
 	return r
@@ -245,7 +245,7 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 		a.Policy.Hint = c.Hint
 	}
 	if a.Policy.Pause = c.Pause; c.Approver != nil && !c.Pause {
-		a.Policy.Approver = c.Approver
+		a.Policy.Approver, a.Policy.Shared = c.Approver, c.keeps()
 	}
 	if c.Answers != nil {
 		a.Policy.Approver = c.Answers.approve(a.Policy.Approver)

@@ -77,7 +77,8 @@ type Config struct {
 	// Answers are used, each once, before the Approver is asked.
 	Answers *Answers
 	// Approver decides about calls that need approval. If it is nil, they are refused
-	// or, with Pause, wait.
+	// or, with Pause, wait. If the conversation is kept in a session, others may answer
+	// while it is asked: see [agent.Policy].Shared.
 	Approver agent.Approver
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.

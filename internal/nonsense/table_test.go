@@ -459,6 +459,7 @@ var types = []typ{
 	{"agent", reflect.TypeFor[agent.Policy]()},
 	{"agent", reflect.TypeFor[agent.ApprovalRequest]()},
 	{"agent", reflect.TypeFor[agent.Approver]()},
+	{"agent", reflect.TypeFor[agent.AnsweredError]()},
 	{"agent", reflect.TypeFor[agent.RuleSuggester]()},
 	{"agent", reflect.TypeFor[agent.Confined]()},
 	{"agent", reflect.TypeFor[agent.Commander]()},
