@@ -6,8 +6,10 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -108,13 +110,16 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 }
 
 // approve is an [agent.Approver]. At the end of input it returns
-// [agent.ErrNobody].
+// [agent.ErrNobody]. If somebody else answers first, the person is told.
 func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 	if q.Allows(p.liked...) {
 		return byPerson(agent.Decision{Allow: true}, "terminal, by an answer before"), nil
 	}
 	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of)
 	v, err := p.answer(ctx, q, s)
+	if others := new(agent.AnsweredError); err != nil && errors.As(context.Cause(ctx), &others) {
+		fmt.Fprintln(p.err, "   "+saidBy(others.Answer))
+	}
 	// Nobody can allow a call before all of it was shown.
 	v.Shown = s.whole(q.Reason) + "   " + p.words(remembered(q), 0)
 	return v, err
@@ -267,6 +272,27 @@ const (
 	atTerminal = "terminal"
 	thePerson  = "the person at the terminal"
 )
+
+// saidBy says who answered a question, and what.
+func saidBy(a session.Approval) string {
+	said := "no"
+	switch {
+	case a.Allowed && a.Edited != "":
+		said = "yes, with other arguments"
+	case a.Allowed:
+		said = "yes"
+	}
+	return "answered" + visible(session.DecidedBy(a.By, a.From, a.Rule)) + ": " + said
+}
+
+// accountName returns the name of the user's account, for those who read elsewhere what this
+// user said.
+func accountName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return thePerson
+}
 
 // byPerson records in a decision who answered and how.
 func byPerson(v agent.Decision, how string) agent.Decision {

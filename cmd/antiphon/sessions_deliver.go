@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
@@ -34,7 +36,7 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	if d.Key = f.Key; d.Key == "" {
 		d.Key = rand.Text()
 	}
-	d.By = thePerson
+	d.By = accountName()
 	if err := session.CheckDelivery(d); err != nil {
 		return usage(err)
 	}
@@ -138,13 +140,16 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 			}
 			return all.told(std, []answeredCall{}, "%s: no call waits for an approval", info.ID)
 		}
-		if pending, err = c.chosen(pending); err != nil {
+		if pending, err = c.chosen(pending, s); err != nil {
 			return err
 		}
 		asked := newPerson(std)
 		var done []answeredCall
 		for _, p := range pending {
-			d, err := c.decide(ctx, std, asked, p)
+			d, err := c.decide(ctx, std, asked, store, p)
+			if errors.Is(err, errAnswered) {
+				continue
+			}
 			if err != nil {
 				return err
 			}
@@ -154,6 +159,9 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 				}
 			}
 			if err := agent.Decide(ctx, s, d); err != nil {
+				return err
+			}
+			if err := wasFirst(ctx, store, s, p, d); err != nil {
 				return err
 			}
 			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
@@ -178,14 +186,17 @@ type answeredCall struct {
 }
 
 // chosen returns the waiting calls that are named, or all of them.
-func (c *approveCommand) chosen(pending []agent.PendingApproval) (chosen []agent.PendingApproval, err error) {
+func (c *approveCommand) chosen(pending []agent.PendingApproval, s *session.Session) (chosen []agent.PendingApproval, err error) {
 	if len(c.Calls) == 0 {
 		return pending, nil
 	}
 	for _, id := range c.Calls {
 		fits := func(p agent.PendingApproval) bool { return p.CallID == id }
 		i := slices.IndexFunc(pending, fits)
+		before, known := verdictOn(s, id)
 		switch {
+		case i < 0 && known:
+			return nil, usage(fmt.Errorf("the call %s was %s", id, saidBy(before)))
 		case i < 0:
 			return nil, usage(fmt.Errorf("no call with the id %q waits for an approval\n  hint: antiphon sessions info %s lists those that do", id, quoted(c.Session)))
 		case slices.ContainsFunc(pending[i+1:], fits):
@@ -196,21 +207,130 @@ func (c *approveCommand) chosen(pending []agent.PendingApproval) (chosen []agent
 	return chosen, nil
 }
 
+// verdictOn returns the last verdict on a call of a session.
+func verdictOn(s *session.Session, callID string) (a session.Approval, known bool) {
+	for e := range s.Entries() {
+		if b, ok := e.Body.(session.Approval); ok && b.CallID == callID {
+			a, known = b, true
+		}
+	}
+	return a, known
+}
+
 // decide returns the person's answer about a call, which they gave on the command
 // line, or give now.
-func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, p agent.PendingApproval) (d agent.Decision, err error) {
+func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, store keeper, p agent.PendingApproval) (d agent.Decision, err error) {
 	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
 	if len(c.Calls) > 0 {
 		// A list of waiting calls shows the ids alone, so the person sees here what they answer.
 		s := asRun(call, p.Command, p.Sandbox)
 		fmt.Fprint(std.err, s.whole(p.Reason))
-		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason)}, "sessions approve")
+		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason)}, fromApprove)
 	} else {
 		if !terminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
 		}
-		d, err = asked.approve(ctx, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command})
+		d, err = askBeside(ctx, asked, store, p)
 	}
-	d.Session, d.Number, d.CallID = p.Session, p.Number, p.CallID
+	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), fromApprove
 	return d, err
+}
+
+// fromApprove is how answers were given, for those who read the log.
+const fromApprove = "sessions approve"
+
+var (
+	// errAnswered means that somebody else answered a question first, or that it is not
+	// asked any more. The person was told.
+	errAnswered = errors.New("the question is answered")
+	errNotAsked = errors.New("the call does not wait any more")
+)
+
+// askBeside asks the person about a call that the run of another process may be asking
+// about too. The question ends when another answer is in the log.
+func askBeside(ctx context.Context, who *person, store keeper, p agent.PendingApproval) (d agent.Decision, err error) {
+	s, err := session.Open(ctx, store, p.Session)
+	if err != nil {
+		return d, err
+	}
+	asking, end := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer end(nil)
+	watching.Go(func() { end(answerTo(asking, s, p)) })
+	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
+	d, err = who.approve(asking, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command, Sandbox: p.Sandbox})
+	if err == nil || ctx.Err() != nil {
+		return d, err
+	}
+	others := new(agent.AnsweredError)
+	switch cause := context.Cause(asking); {
+	case errors.As(cause, &others):
+		return d, errAnswered
+	case errors.Is(cause, errNotAsked):
+		fmt.Fprintln(who.err, "   "+errNotAsked.Error())
+		return d, errAnswered
+	}
+	return d, err
+}
+
+// answerTo waits for an answer about a call in the log, and returns it as an
+// [agent.AnsweredError]. It returns nil if the log cannot be watched.
+func answerTo(ctx context.Context, s *session.Session, p agent.PendingApproval) error {
+	asked := int64(0) // older answers are about older questions
+	for _, e := range s.Log() {
+		if b, ok := e.Body.(session.ApprovalAsked); ok && b.CallID == p.CallID && b.Number == p.Number {
+			asked = e.Seq
+		}
+	}
+	for e, err := range s.Watch(ctx, asked) {
+		if err != nil {
+			<-ctx.Done() // the person may answer all the same
+			return nil
+		}
+		switch b := e.Body.(type) {
+		case session.Approval:
+			if b.CallID == p.CallID && (b.Number == 0 || b.Number == p.Number) {
+				return &agent.AnsweredError{Answer: b}
+			}
+		case session.CallOutput:
+			if b.CallID == p.CallID {
+				return errNotAsked
+			}
+		}
+	}
+	return nil
+}
+
+// wasFirst waits a moment until the run that is under way has taken an answer. The error
+// names who was first, if it was somebody else.
+func wasFirst(ctx context.Context, store keeper, outer *session.Session, p agent.PendingApproval, d agent.Decision) error {
+	s, err := session.Open(ctx, store, p.Session)
+	if err != nil {
+		return err
+	}
+	waits := func() bool {
+		for d, err := range s.Deliveries(ctx) {
+			if err == nil && slices.ContainsFunc(d.Bodies, func(b session.Body) bool {
+				a, ok := b.(session.Approval)
+				return ok && a.CallID == p.CallID && a.Number == p.Number
+			}) {
+				return true
+			}
+		}
+		return false
+	}
+	if waits() {
+		look, stop := context.WithTimeout(ctx, 2*time.Second)
+		defer stop()
+		for range s.Watch(look, int64(len(s.Log()))) {
+			if !waits() {
+				break
+			}
+		}
+		if waits() {
+			return nil // a run that is in the middle of something takes it later
+		}
+	}
+	return agent.Decide(ctx, outer, d) // it is there already, or another one is
 }

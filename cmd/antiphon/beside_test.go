@@ -1,0 +1,82 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// waitingCall returns the id of the first call of the session work in dir that has no output.
+func waitingCall(t *testing.T, dir string) string {
+	t.Helper()
+	o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "info", "work", "--json")
+	var info struct {
+		Open []string `json:"open_calls"`
+	}
+	if err := json.Unmarshal([]byte(o.out), &info); err != nil || len(info.Open) == 0 {
+		t.Fatalf("no call waits: %v\n%s%s", err, o.out, o.err)
+	}
+	_, id, _ := strings.Cut(info.Open[0], " ")
+	return id
+}
+
+// D1: a question at a terminal ends at once when somebody else answers it, and says who
+// said what; the run goes on.
+func TestQuestionEndsAtTerminal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ flag, says, file string }{
+		{"", "answered by " + accountName() + " (sessions approve): yes", "one\n"},
+		{"--refuse", "answered by " + accountName() + " (sessions approve): no", ""},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			t.Parallel()
+			dir := writer(t)
+			term := openTerminal(t, dir, "antiphon run agent.md --session work --store s.db")
+			term.until(t, "run it?")
+			args := []string{"sessions", "--store", filepath.Join(dir, "s.db"), "approve", "work", waitingCall(t, dir)}
+			if c.flag != "" {
+				args = append(args, c.flag)
+			}
+			if o := program(t, args...); o.code != 0 || !strings.Contains(o.out, "1 call answered") {
+				t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+			}
+			term.until(t, c.says)
+			term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
+			term.keys(t, "n", "Enter")
+			term.until(t, "[exit code 0]")
+			if got := read(t, filepath.Join(dir, "new.txt")); got != c.file {
+				t.Errorf("the file holds %q, want %q", got, c.file)
+			}
+		})
+	}
+}
+
+// D1: who is asked by sessions approve learns at once that the terminal was faster, and who
+// answers by the id of the call is told who was first.
+func TestTerminalWasFirst(t *testing.T) {
+	t.Parallel()
+	dir := writer(t)
+	term := openTerminal(t, dir, "antiphon run agent.md --session work --store s.db")
+	term.until(t, "run it?")
+	call := waitingCall(t, dir)
+	other := openTerminal(t, dir, "antiphon sessions --store s.db approve work")
+	other.until(t, "run it?")
+	term.keys(t, "y", "Enter")
+	screen := other.until(t, "[exit code 0]")
+	if !strings.Contains(screen, "answered by "+thePerson+" (terminal): yes") || !strings.Contains(screen, "0 calls answered") {
+		t.Errorf("the other terminal:\n%s", screen)
+	}
+	term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
+	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "approve", "work", call, "--refuse"); o.code != exitUsage || !strings.Contains(o.err, "was answered by "+thePerson+" (terminal): yes") {
+		t.Errorf("a call that is decided: exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	term.keys(t, "n", "Enter")
+	term.until(t, "[exit code 0]")
+	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\n" {
+		t.Errorf("the file holds %q", got)
+	}
+}
