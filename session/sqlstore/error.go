@@ -76,6 +76,8 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 	switch {
 	case errors.Is(err, session.ErrDamaged):
 		return err.Error(), "`antiphon sessions verify` says what else is damaged; `antiphon sessions salvage SESSION --as NAME` copies what is undamaged"
+	case isPooler(err):
+		return diagnosePooler(err)
 	case errors.As(err, &pg):
 		return diagnosePostgres(pg.SQLState(), err)
 	case errors.As(err, &lite):
@@ -180,8 +182,32 @@ func diagnosePostgres(state string, err error) (problem, hint string) {
 		return "the server has no such database", "create it, or name another one"
 	case state == "42501":
 		return "the user may not do that in this database", "grant the user CREATE on its schema"
+	case state == "26000", state == "42P05":
+		return "prepared statements get lost, or there are others of the same name: a pooler gives one connection to several clients", "add " + poolerParameter + " to the connection string"
 	case state == "25006":
 		return "the server only reads: it is a replica", "connect to the primary server"
 	}
 	return fmt.Sprintf("the server answered %v", err), ""
+}
+
+// poolerParameter is the setting of the driver with which it prepares no statements.
+const poolerParameter = "default_query_exec_mode=exec"
+
+// isPooler reports whether an error is a pooler's that stands before the server. Before
+// version 1.22, PgBouncer has one code for all that goes wrong, which is the code of a
+// broken protocol. The server itself ends no connection with it.
+func isPooler(err error) bool {
+	var pg interface {
+		error
+		SQLState() string
+	}
+	return errors.As(err, &pg) && pg.SQLState() == "08P01" && strings.HasPrefix(pg.Error(), "FATAL")
+}
+
+// diagnosePooler explains an error of a pooler.
+func diagnosePooler(err error) (problem, hint string) {
+	if strings.Contains(err.Error(), "startup parameter") {
+		return fmt.Sprintf("the pooler before the server answered %v", err), "leave that out of the connection string: ALTER ROLE … SET gives it to the user"
+	}
+	return fmt.Sprintf("the pooler before the server has no connection to it, or answered %v", err), "see whether the server runs and the pooler knows the database and the user; then run it again: the session continues where it was"
 }

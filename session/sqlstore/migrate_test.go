@@ -197,11 +197,12 @@ func described(t *testing.T, version int) string {
 	return describe(t, s)
 }
 
+// openPlain opens the database of a store, by the way of no pooler.
 func openPlain(t *testing.T, where string) *sql.DB {
 	t.Helper()
 	open := openSQLite
 	if strings.HasPrefix(where, "host=") {
-		open = openPostgres
+		open, where = openPostgres, strings.Replace(where, " port=6432", "", 1)
 	}
 	db, err := open(where)
 	if err != nil {

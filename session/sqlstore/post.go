@@ -7,7 +7,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -77,7 +76,7 @@ func (s *Store) postOnce(ctx context.Context, a *addition, p *packed) (moved, un
 	args := []any{p.last, end[:], a.at.UnixMilli(), a.quiet, a.id, a.after, from[:]}
 	args = append(append(args, a.fence.args()...), p.last, p.n, p.sums, p.data)
 	err = t.row(ctx, postStatement, args...).Scan(&p.log, &setting)
-	switch state := stateOf(err); {
+	switch {
 	case err == nil:
 		return true, false, nil
 	case errors.Is(err, sql.ErrNoRows):
@@ -85,7 +84,7 @@ func (s *Store) postOnce(ctx context.Context, a *addition, p *packed) (moved, un
 	case errors.Is(err, errBadConn): // the driver's promise that nothing was sent
 		return false, false, err
 	default:
-		return false, state == "" && lostConnection(err) || strings.HasPrefix(state, "57P"), err
+		return false, stateOf(err) == "" && lostConnection(err) || unanswered(err), err
 	}
 }
 

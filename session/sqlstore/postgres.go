@@ -211,12 +211,16 @@ func (s *Store) transactOnce(ctx context.Context, do func(ctx context.Context, t
 	if err = trans.Commit(); err == nil {
 		return nil
 	}
-	var pg interface{ SQLState() string }
-	if errors.As(err, &pg) && !strings.HasPrefix(pg.SQLState(), "57P") { // the server has answered: it is not committed
+	if state := stateOf(err); state != "" && !unanswered(err) { // the server has answered: it is not committed
 		return err
 	}
 	return &commitError{err, t.xid, t.proof}
 }
+
+// unanswered reports whether an error with an SQLSTATE code says only that the server, or
+// the pooler before it, has ended the connection: a statement sent before may have had its
+// effect.
+func unanswered(err error) bool { return strings.HasPrefix(stateOf(err), "57P") || isPooler(err) }
 
 // signed is how long the mark of a transaction is kept.
 const signed = 24 * time.Hour

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -77,11 +78,15 @@ type proxy struct {
 func newProxy(t *testing.T) (*proxy, string) {
 	t.Helper()
 	dsn := postgresDSN(t)
-	var host string
+	host, port := "", "5432"
 	var rest []string
 	for _, field := range strings.Fields(dsn) {
 		if value, ok := strings.CutPrefix(field, "host="); ok {
 			host = value
+			continue
+		}
+		if value, ok := strings.CutPrefix(field, "port="); ok {
+			port = value
 			continue
 		}
 		rest = append(rest, field)
@@ -93,7 +98,7 @@ func newProxy(t *testing.T) (*proxy, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: listener, network: "unix", server: filepath.Join(host, ".s.PGSQL.5432"), conns: map[net.Conn]bool{}}
+	p := &proxy{Listener: listener, network: "unix", server: filepath.Join(host, ".s.PGSQL."+port), conns: map[net.Conn]bool{}}
 	p.wg.Go(p.accept)
 	t.Cleanup(func() {
 		_ = p.Close()
@@ -240,6 +245,7 @@ func (p *proxy) loseCommit(t *testing.T, behind bool, do func() error) {
 func TestLostInAppend(t *testing.T) {
 	for _, reached := range []bool{false, true} {
 		t.Run(fmt.Sprintf("reached %v", reached), func(t *testing.T) {
+			const answer = "the answer is lost"
 			p, dsn := newProxy(t)
 			s := newPostgres(t, dsn)
 			mustAppend(t, s, "a", 0, step(0)...)
@@ -268,14 +274,14 @@ func TestLostInAppend(t *testing.T) {
 					if lost > 0 {
 						return false
 					}
-					sent = sent || fromClient && bytes.Contains(data, []byte("the answer is lost"))
+					sent = sent || fromClient && (bytes.Contains(data, []byte(answer)) || bytes.Contains(data, fmt.Appendf(nil, "%x", answer)))
 					if sent && (!reached || !fromClient) {
 						lost++
 						return true
 					}
 					return false
 				})
-				add("the answer is lost")
+				add(answer)
 				p.setCut(nil)
 				if lost != 1 {
 					t.Errorf("%d connections were lost", lost)
@@ -475,6 +481,35 @@ func TestServerAway(t *testing.T) {
 		t.Error(err)
 	}
 	checkSteps(t, s, "a")
+}
+
+// A pooler gives one connection to many clients, one transaction each. A driver that
+// prepares statements then finds those of others, and the error says what to write.
+func TestPreparedBehindPooler(t *testing.T) {
+	if os.Getenv("ANTIPHON_PGBOUNCER") == "" {
+		t.Skip("no ANTIPHON_PGBOUNCER: `.ci/postgres -pooled go test ./session/sqlstore` starts a pooler and sets it")
+	}
+	dsn := postgresDSN(t)
+	newPostgres(t, dsn)
+	dsn = strings.Replace(dsn, pooled, "", 1) + unsafe
+	for range 2 { // the second one finds the statements of the first
+		s, err := sqlstore.OpenPostgres(t.Context(), dsn, openPostgres, impatient)
+		if err != nil {
+			wantError(t, err, "postgres", "a pooler gives one connection to several clients", "default_query_exec_mode=exec")
+			return
+		}
+		defer s.Close()
+	}
+	t.Error("the second one did not fail: this pooler keeps prepared statements apart")
+}
+
+// A parameter of the connection string that a pooler does not know is named.
+func TestParameterBehindPooler(t *testing.T) {
+	if os.Getenv("ANTIPHON_PGBOUNCER") == "" {
+		t.Skip("no ANTIPHON_PGBOUNCER: `.ci/postgres -pooled go test ./session/sqlstore` starts a pooler and sets it")
+	}
+	_, err := sqlstore.OpenPostgres(t.Context(), postgresDSN(t)+" search_path=public", openPostgres, impatient)
+	wantError(t, err, "postgres", "search_path", "ALTER ROLE")
 }
 
 // J5: as with files.

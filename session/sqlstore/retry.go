@@ -76,9 +76,9 @@ func (s *Store) isTransient(err error) bool {
 	case "40001", "40P01", "53100", "53200", "53300", "25006":
 		return true
 	// Protocol violation. It is in the class of connection errors, but does not
-	// pass.
+	// pass, unless a pooler reports its own errors by it.
 	case "08P01":
-		return false
+		return isPooler(err)
 	default:
 		// Class 08 is a connection that failed, and 57P0x a server that is shutting
 		// down, has crashed or is starting.

@@ -62,19 +62,33 @@ func postgresDSN(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), "CREATE SCHEMA "+schema); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := db.Exec("DROP SCHEMA " + schema + " CASCADE"); err != nil {
-			t.Error(err)
+	do := func(statements ...string) {
+		for _, statement := range statements {
+			if _, err := db.Exec(statement); err != nil {
+				t.Error(err)
+			}
 		}
+	}
+	drop := []string{"DROP SCHEMA " + schema + " CASCADE"}
+	t.Cleanup(func() {
+		do(drop...)
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return dsn + " search_path=" + schema
+	do("CREATE SCHEMA " + schema)
+	pooler := os.Getenv("ANTIPHON_PGBOUNCER")
+	if pooler == "" {
+		return dsn + " search_path=" + schema
+	}
+	// A pooler refuses the search path, so it is that of a user of the test's own.
+	do("CREATE ROLE "+schema+" SUPERUSER LOGIN", "ALTER ROLE "+schema+" SET search_path = "+schema)
+	drop = append([]string{"SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '" + schema + "'"}, append(drop, "DROP ROLE "+schema)...)
+	return strings.Replace(pooler, "user=antiphon", "user="+schema, 1) + pooled
 }
+
+// pooled is what a connection string needs behind a pooler.
+const pooled = " default_query_exec_mode=exec"
 
 // unsafe takes the server of .ci/postgres, which does not wait for its disk.
 const unsafe = " antiphon_unsafe=fsync"
