@@ -27,6 +27,9 @@ import (
 type mail struct {
 	arrived atomic.Bool // the inbox may hold something that was not read
 	queued  bool        // it holds input that waits for the answer of the run
+	// taken are the keys of the deliveries that the run has taken. The inbox holds them
+	// until the entries are durable.
+	taken map[string]bool
 	// halt ends the work in progress, because a request to stop waits in the inbox.
 	halt context.CancelCauseFunc
 	// asking is the question that the approver is asked now and that others may answer, or
@@ -186,13 +189,16 @@ func waits(d session.Delivery) bool {
 	return d.Queued && !slices.ContainsFunc(d.Bodies, func(b session.Body) bool { _, input := b.(session.InputItem); return !input })
 }
 
-// deliveries reads the inbox, even if ctx has ended: what was delivered counts as said.
+// deliveries reads the inbox without what the run has taken, even if ctx has ended: what
+// was delivered counts as said.
 func (r *Run) deliveries(ctx context.Context) (list []session.Delivery, err error) {
 	for d, err := range r.session.Deliveries(context.WithoutCancel(ctx)) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, d)
+		if !r.mail.taken[d.Key] {
+			list = append(list, d)
+		}
 	}
 	return list, nil
 }
@@ -200,6 +206,10 @@ func (r *Run) deliveries(ctx context.Context) (list []session.Delivery, err erro
 // takeOne records a delivery. One that cannot be used is recorded with the reason, which
 // its sender finds in the log.
 func (r *Run) takeOne(ctx context.Context, d session.Delivery) error {
+	if r.mail.taken == nil {
+		r.mail.taken = map[string]bool{}
+	}
+	r.mail.taken[d.Key] = true
 	input, bodies, err := r.use(d)
 	head := d.Delivered
 	if err != nil {

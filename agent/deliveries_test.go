@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -416,4 +418,59 @@ func TestSayIsKept(t *testing.T) {
 	if sent := outline(r.last()); sent[len(sent)-1] != "user: kept" {
 		t.Errorf("sent: %q", sent)
 	}
+}
+
+// lateBox is an inbox whose store does not have at once what a run writes. Somebody
+// delivers when it has been read.
+type lateBox struct {
+	session.Inbox
+	read func()
+}
+
+func (b *lateBox) Deliveries(ctx context.Context, id string) iter.Seq2[session.Delivery, error] {
+	return func(yield func(session.Delivery, error) bool) {
+		for d, err := range b.Inbox.Deliveries(ctx, id) {
+			if !yield(d, err) {
+				return
+			}
+		}
+		b.read()
+	}
+}
+
+// D1: a delivery that the run has taken is still in the inbox until the entries are
+// durable. Whoever reads the inbox again before that takes it once all the same.
+func TestDeliveredBeforeItIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no time passes, so nothing is written behind
+		store := new(session.Memory)
+		if err := store.Create(t.Context(), session.Info{ID: "s"}); err != nil {
+			t.Fatal(err)
+		}
+		deliver := func(key string) {
+			if _, err := store.Deliver(t.Context(), "s", letter(key, key)); err != nil {
+				t.Error(err)
+			}
+		}
+		deliver("first")
+		s, err := session.Open(t.Context(), &lateBox{store, sync.OnceFunc(func() { deliver("second") })}, "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := (&agent.Agent{Model: &memory{}}).Start(s)
+		run.StopAfterTurn()
+		for _, err := range run.Events(t.Context()) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		var got []string
+		for e := range s.Entries() {
+			if d, ok := e.Body.(session.Delivered); ok {
+				got = append(got, d.Key)
+			}
+		}
+		if diff := cmp.Diff([]string{"first", "second"}, got); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
