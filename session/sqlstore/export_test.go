@@ -158,3 +158,24 @@ func (s *Store) Stick(ctx context.Context, id string, locked chan<- struct{}, re
 		return err
 	})
 }
+
+// IsWatched reports whether another process has said that it watches the session.
+func (s *Store) IsWatched(id string) bool {
+	s.wakes.mu.Lock()
+	defer s.wakes.mu.Unlock()
+	_, ok := s.wakes.watched[id]
+	return ok
+}
+
+// Hears reports whether messages of other processes arrive.
+func (s *Store) Hears() bool {
+	s.wakes.mu.Lock()
+	defer s.wakes.mu.Unlock()
+	return s.wakes.hears
+}
+
+// ListenOnce listens until the connection breaks.
+func (s *Store) ListenOnce(ctx context.Context) error { return s.wakes.listenOnce(ctx) }
+
+// ErrPooled means that no message arrived.
+var ErrPooled = errPooled

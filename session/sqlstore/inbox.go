@@ -85,7 +85,9 @@ func (s *Store) Deliver(ctx context.Context, id string, d session.Delivery) (r s
 	}
 	err = s.write(ctx, func(ctx context.Context, t *tx) (err error) {
 		if r, err = t.keepLetter(ctx, l); err == nil && r.Taken == 0 {
-			err = s.wakeWork(ctx, t, id)
+			if err = s.wakeWork(ctx, t, id); err == nil {
+				err = t.notify(ctx, channelDelivery, id)
+			}
 		}
 		return err
 	})
@@ -198,6 +200,7 @@ type arrivals struct {
 	mu    sync.Mutex
 	by    map[string]*listeners
 	alive chan struct{} // closed to end the goroutine; nil if there is none
+	stir  chan struct{} // has an element if the goroutine is to look at once
 }
 
 // listeners are those of one session.
@@ -207,12 +210,13 @@ type listeners struct {
 }
 
 // Notify implements [session.Inbox]. Deliveries of other processes are seen at the
-// interval [Options.Poll].
+// interval [Options.Poll]; on Postgres, when they are told, and rarely without that.
 func (s *Store) Notify(id string, arrived func()) (stop func()) {
 	a := &s.arrivals
 	if s.opened() != nil {
 		return func() {}
 	}
+	s.wakes.start()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.by[id] == nil {
@@ -223,8 +227,8 @@ func (s *Store) Notify(id string, arrived func()) (stop func()) {
 	}
 	a.by[id].tell = append(a.by[id].tell, &arrived)
 	if a.alive == nil {
-		a.alive = make(chan struct{})
-		go a.poll(a.alive)
+		a.alive, a.stir = make(chan struct{}), make(chan struct{}, 1)
+		go a.poll(a.alive, a.stir)
 	}
 	return func() { a.forget(id, &arrived) }
 }
@@ -275,9 +279,30 @@ func (a *arrivals) tell(id string, n int64) {
 	}
 }
 
+// heard tells the listeners of a session that another process has delivered something.
+func (a *arrivals) heard(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l := a.by[id]; l != nil {
+		for _, arrived := range l.tell {
+			(*arrived)()
+		}
+	}
+}
+
+// again has the goroutine look at once.
+func (a *arrivals) again() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case a.stir <- struct{}{}:
+	default:
+	}
+}
+
 // poll looks for deliveries until alive is closed.
-func (a *arrivals) poll(alive <-chan struct{}) {
-	tick := time.NewTicker(a.s.poll)
+func (a *arrivals) poll(alive, stir <-chan struct{}) {
+	tick := time.NewTimer(a.s.wakes.pause())
 	defer tick.Stop()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -290,7 +315,9 @@ func (a *arrivals) poll(alive <-chan struct{}) {
 		case <-alive:
 			return
 		case <-tick.C:
+		case <-stir:
 		}
+		tick.Reset(a.s.wakes.pause())
 		a.mu.Lock()
 		ids := slices.Sorted(maps.Keys(a.by))
 		a.mu.Unlock()

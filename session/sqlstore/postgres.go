@@ -37,6 +37,7 @@ func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Sto
 	s := newStore(db, place, o)
 	bound(db, connections)
 	s.postgres, s.reads = true, tx{q: db, postgres: true}
+	s.wakes.open = func() (*sql.DB, error) { return open.open(dsn) }
 	s.retry = cmp.Or(o.Retry, 30*time.Second)
 	passes := isStarting
 	if o.Retry > 0 { // otherwise a wrong address would be reported late

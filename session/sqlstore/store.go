@@ -21,8 +21,9 @@ type Options struct {
 	// Now returns the time for timestamps that people see; nothing else depends on
 	// it. Default: time.Now.
 	Now func() time.Time
-	// Poll is the interval at which a watcher looks for entries of other processes.
-	// Default: 250 ms.
+	// Poll is the interval at which a watcher looks for entries of other processes, and
+	// the store for their deliveries. On Postgres, processes also tell each other. Default:
+	// 250 ms.
 	Poll time.Duration
 	// Wait bounds the time to wait for other processes that write to a SQLite file,
 	// and for Postgres to report the outcome of a commit after the connection was
@@ -35,8 +36,10 @@ type Options struct {
 	// is opened is reported at once, because its address may be wrong.
 	Retry time.Duration
 	// Connections is the largest number of connections to Postgres, 2 or more;
-	// operations wait for a free one. A locked session needs none. The parameter antiphon_connections of the connection string overrides it.
-	// Default: 20. A SQLite file is written by one connection.
+	// operations wait for a free one. A locked session needs none. One more
+	// connection listens for what other processes tell. The parameter
+	// antiphon_connections of the connection string overrides it. Default: 20. A SQLite
+	// file is written by one connection.
 	Connections int
 	// Lease is how long a lock on Postgres outlives a holder that can no longer be
 	// reached: its machine is lost, it is frozen or cut off. Then another process may
@@ -89,6 +92,7 @@ type Store struct {
 	seal    *seal // nil if the store is not encrypted
 
 	arrivals arrivals
+	wakes    wakes // Postgres
 
 	closing sync.Once
 	mu      sync.Mutex
@@ -118,6 +122,7 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 	s.patience, s.watching, s.lease = lockPatience, watchLocks, max(cmp.Or(o.Lease, defaultLease), 10*time.Millisecond)
 	s.holds = holder{s: s, held: map[string]*hold{}}
 	s.arrivals.s = s
+	s.wakes = wakes{s: s, watched: map[string]time.Time{}, says: map[string]string{}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -166,6 +171,7 @@ func (s *Store) Close() (err error) {
 	s.closing.Do(func() {
 		s.holds.close()
 		s.arrivals.close()
+		s.wakes.close()
 		s.holder.Close()
 		if s.commit != nil {
 			err = s.moved()
@@ -214,7 +220,18 @@ func (s *Store) Append(ctx context.Context, id string, after int64, entries []se
 		return s.fail("writing", err)
 	}
 	s.tell(id)
+	s.wakes.appended(id)
 	return nil
+}
+
+// tellAll wakes all watchers.
+func (s *Store) tellAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.changed {
+		close(c)
+	}
+	clear(s.changed)
 }
 
 // tell wakes the session's watchers.

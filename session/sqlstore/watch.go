@@ -14,7 +14,7 @@ import (
 )
 
 // Watch implements [session.Watcher]. It sees appends by this store at once, and
-// those by other processes at the interval [Options.Poll].
+// those by other processes at the interval [Options.Poll] or, on Postgres, when they tell.
 func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
 		if err := s.opened(); err != nil {
@@ -22,7 +22,13 @@ func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[ses
 			return
 		}
 		w := watch{s: s, id: id, after: max(after, 0)}
+		s.wakes.start()
+		var said time.Time
 		for {
+			if time.Since(said) > saysWatching {
+				s.wakes.say(channelWatch, id)
+				said = time.Now()
+			}
 			// Get the channel before looking, so that no change is missed in
 			// between.
 			changed := s.change(id)
@@ -98,10 +104,11 @@ func (s *Store) change(id string) <-chan struct{} {
 	return c
 }
 
-// sleep waits for a change or for the poll interval. It returns false if ctx is
+// sleep waits for a change, for the poll interval, or until it is time to say again who
+// watches. It returns false if ctx is
 // done.
 func (s *Store) sleep(ctx context.Context, changed <-chan struct{}) bool {
-	timer := time.NewTimer(s.poll)
+	timer := time.NewTimer(min(s.poll, saysWatching))
 	defer timer.Stop()
 	select {
 	case <-changed:

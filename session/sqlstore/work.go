@@ -143,6 +143,9 @@ func (s *Store) Enqueue(ctx context.Context, w queue.Work) error {
 				state = 'ready', since = excluded.since, attempts = 0, reason = excluded.reason
 			WHERE w.state <> 'running'`,
 			w.Session, w.Agent, w.Tenant, w.Priority, string(needs), dueOf(w.Due), s.sealReason(w.Session, ""))
+		if err == nil {
+			err = t.notify(ctx, channelWork, w.Session)
+		}
 		return err
 	})
 }
@@ -268,6 +271,9 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 		if err == nil && n == 0 {
 			err = queue.ErrChanged
 		}
+		if err == nil && state == queue.Ready {
+			err = t.notify(ctx, channelWork, w.Session)
+		}
 		return err
 	})
 }
@@ -374,6 +380,9 @@ func (s *Store) Move(ctx context.Context, w queue.Work, to queue.State, reason s
 		if err == nil && n == 0 {
 			err = queue.ErrChanged
 		}
+		if err == nil {
+			err = t.notify(ctx, channelWork, w.Session)
+		}
 		return err
 	})
 }
@@ -392,8 +401,9 @@ func (a *awaiting) tell() {
 	}
 }
 
-// Awaited implements [queue.Queue]. Changes of other processes are not told.
+// Awaited implements [queue.Queue]. Changes of other processes are told on Postgres.
 func (s *Store) Awaited(changed func()) (stop func()) {
+	s.wakes.start()
 	a := &s.workers
 	a.mu.Lock()
 	defer a.mu.Unlock()
