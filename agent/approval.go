@@ -119,7 +119,8 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations
 
 // asked describes a call to the rules.
 func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
-	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly, Definition: definitionOf(t, call.Name, annotations.Origin)}
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
+	q.Definition = func() string { return definitionOf(t, call.Name, annotations.Origin) }
 	switch {
 	case call.Imported:
 		q.Warning = "it came with an imported conversation, so it may not be a model's"
@@ -146,14 +147,14 @@ type RuleSuggester interface {
 
 // suggest returns the tool's suggestions, or the defaults.
 func suggest(t tool.Tool, call tool.Call, annotations tool.Annotations) []session.Rule {
-	q := asked(t, call, annotations)
 	s, ok := t.(RuleSuggester)
 	if !ok {
-		return plan.Suggest(q)
+		return plan.Suggest(asked(t, call, annotations))
 	}
+	definition := definitionOf(t, call.Name, annotations.Origin)
 	list := append(slices.Clone(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
 	for i := range list {
-		list[i] = *bind(&list[i], call.Name, q.Definition)
+		list[i] = *bind(&list[i], call.Name, definition)
 	}
 	return list
 }

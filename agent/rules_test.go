@@ -159,7 +159,7 @@ func TestSuggest(t *testing.T) {
 		{tool.Call{Name: "t", Arguments: `{"a":"` + strings.Repeat("x", 2000) + `"}`}, []session.Rule{rule("")}},
 		{tool.Call{Name: "t", Arguments: "{ }", Custom: true}, []session.Rule{rule("{ }"), rule("")}},
 	} {
-		got := plan.Suggest(plan.Question{Tool: c.call.Name, Arguments: c.call.Arguments, Custom: c.call.Custom, Definition: "d"})
+		got := plan.Suggest(plan.Question{Tool: c.call.Name, Arguments: c.call.Arguments, Custom: c.call.Custom, Definition: func() string { return "d" }})
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.call.Arguments, diff)
 		}
@@ -173,12 +173,12 @@ func TestSuggest(t *testing.T) {
 // arguments, and none of a tool of the same name. What denies or asks covers all.
 func TestRuleRemembered(t *testing.T) {
 	question := func(arguments string) plan.Question {
-		return plan.Question{Tool: "run", Arguments: arguments, Definition: "one"}
+		return plan.Question{Tool: "run", Arguments: arguments, Definition: func() string { return "one" }}
 	}
 	shown := question(`{"argv":["rm","-rf","build"]}`)
 	rules := plan.Suggest(shown)[:1]
 	other := shown
-	other.Definition = "two"
+	other.Definition = func() string { return "two" }
 	deny := []session.Rule{{Verdict: session.Deny, Tool: "run", Member: "argv", Prefix: []string{"rm"}}}
 	words := []session.Rule{{Verdict: session.Allow, Tool: "run", Member: "argv", Prefix: []string{"rm", "-rf", "build"}, Definition: "one"}}
 	all := plan.Suggest(shown)[1:]
@@ -208,9 +208,15 @@ func TestRuleRemembered(t *testing.T) {
 		{other, pattern, session.Allow},
 	} {
 		if got := p.Judge(c.q, c.rules).Verdict; got != c.want {
-			t.Errorf("%s of %s by %v: %s, want %s", c.q.Arguments, c.q.Definition, c.rules, got, c.want)
+			t.Errorf("%s of %s by %v: %s, want %s", c.q.Arguments, c.q.Definition(), c.rules, got, c.want)
 		}
 	}
+	unasked := shown
+	unasked.Definition = func() string {
+		t.Error("the fingerprint was computed, and no rule is bound to a tool")
+		return ""
+	}
+	p.Judge(unasked, append(deny, pattern...))
 	set := plan.Policy{Rules: all}
 	if set.Judge(shown, nil).Verdict != session.Allow || set.Judge(other, nil).Verdict != session.Ask {
 		t.Error("a rule of the policy that is bound to a tool")

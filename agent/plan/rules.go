@@ -30,9 +30,10 @@ type Question struct {
 	// set, free text.
 	Tool, Arguments string
 	Custom          bool
-	// Definition is the fingerprint of the tool: what it runs, where, and for which agent.
-	// See [session.Rule].
-	Definition string
+	// Definition returns the fingerprint of the tool: what it runs, where, and for which
+	// agent. See [session.Rule]. It is called only for rules that are bound to a tool, and to
+	// suggest rules. If it is nil, the fingerprint is "".
+	Definition func() string
 	// Declared is the verdict in the tool's declaration, or "". ReadOnly reports
 	// whether the tool only reads.
 	Declared session.Verdict
@@ -254,7 +255,18 @@ func bound(r session.Rule, q *Question, answered bool) bool {
 	if r.Definition == "" && (!answered || strings.ContainsAny(r.Tool, `*?[\`)) {
 		return true
 	}
-	return r.Definition == q.Definition
+	return r.Definition == q.definition()
+}
+
+// definition returns the fingerprint of the question's tool, which is computed once for all
+// rules.
+func (q *Question) definition() string {
+	if q.Definition == nil {
+		return ""
+	}
+	text := q.Definition()
+	q.Definition = func() string { return text }
+	return text
 }
 
 // covers reports whether a rule matches a call. Arguments can be read in several
@@ -385,7 +397,7 @@ func mayBeUnder(p, folder string) bool {
 // What other members of the arguments mean is only known to the tool: see
 // agent.RuleSuggester.
 func Suggest(q Question) (list []session.Rule) {
-	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool, Definition: q.Definition}
+	rule := session.Rule{Verdict: session.Allow, Tool: q.Tool, Definition: q.definition()}
 	if r := rule; q.Within != nil {
 		if r.Under = q.folder(); r.Under != "" {
 			r.Member = "path"
