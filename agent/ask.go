@@ -140,7 +140,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		r.release(false)
 		return r.vetoBeside(objection)
 	}
-	if err == nil {
+	if err == nil && r.agent.judgesOutput() {
 		objection = joined(objection, r.guardReply(ctx, replyIn(r.session.Log()), turn, false))
 	}
 	// A hook that failed because ctx ended has not judged the reply.

@@ -227,6 +227,9 @@ func ConversationByID(id string) item.JSON { return item.Quote(id) }
 // ConversationID returns the id in a [Request.Conversation], which is a string or an
 // object. It returns false for anything else.
 func ConversationID(j item.JSON) (string, bool) {
+	if j == "" {
+		return "", false
+	}
 	if id, ok := j.Unquote(); ok {
 		return id, true
 	}

@@ -87,15 +87,19 @@ func (v *View) Repeats(broken bool) (Superseded, bool) {
 	if v.speaking == nil || len(v.pending) != 1 {
 		return Superseded{}, false
 	}
+	parts := v.fragments()
+	if len(parts) == 0 {
+		return Superseded{}, false
+	}
 	said, only, ok := v.speaking.said()
 	if !ok {
 		return Superseded{}, false
 	}
-	return v.repeats(said, broken, only)
+	return said.repeats(parts, broken, only)
 }
 
-func (v *View) repeats(said fragment, broken, only bool) (Superseded, bool) {
-	parts := v.fragments()
+// repeats is [View.Repeats] for a message and the parts that broke off before it.
+func (said *fragment) repeats(parts []fragment, broken, only bool) (Superseded, bool) {
 	now := said.seqs[len(said.seqs)-1]
 	for i := range parts {
 		if begins(said.text, texts(parts[i:])) || !broken && begins(said.text, parts[i].text) {
