@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/words"
@@ -179,3 +180,28 @@ func (s *Store) ListenOnce(ctx context.Context) error { return s.wakes.listenOnc
 
 // ErrPooled means that no message arrived.
 var ErrPooled = errPooled
+
+// FillQueue adds rows of work that is ready, of so many tenants.
+func (s *Store) FillQueue(ctx context.Context, rows, tenants int) error {
+	numbers, name := `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)`, `printf('work-%06d', i)`
+	if s.postgres {
+		numbers, name = `WITH n (i) AS (SELECT generate_series(0, CAST(? AS BIGINT) - 1))`, `'work-' || lpad(CAST(i AS TEXT), 6, '0')`
+	}
+	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, numbers+` INSERT INTO antiphon_work (id, agent, tenant, priority, needs, due, state, since, attempts, reason, worker, claim)
+			SELECT `+name+`, 'x', 'tenant-' || CAST(i % CAST(? AS BIGINT) AS TEXT), 0, '[]', 0, 'ready', 0, 0, ?, '', 0 FROM n`, rows, tenants, []byte{})
+		return err
+	})
+	if err == nil {
+		_, err = s.db.ExecContext(ctx, `ANALYZE antiphon_work`)
+	}
+	return err
+}
+
+// NeedGPU makes the first rows of FillQueue need a label.
+func (s *Store) NeedGPU(ctx context.Context, rows int) error {
+	return s.write(ctx, func(ctx context.Context, t *tx) error {
+		_, err := t.exec(ctx, `UPDATE antiphon_work SET needs = '["gpu"]' WHERE id LIKE 'work-%' AND id < ?`, fmt.Sprintf("work-%06d", rows))
+		return err
+	})
+}

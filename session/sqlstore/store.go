@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -83,6 +84,7 @@ type Store struct {
 	file    identity   // SQLite
 	holds   holder
 	workers awaiting
+	turn    atomic.Pointer[string] // the tenant that got its turn last; nil at first
 	holder  *item.PayloadStore
 	split   session.Split
 	heads   heads

@@ -165,43 +165,268 @@ func (s *Store) Candidates(ctx context.Context, want queue.Want) (list []queue.W
 	return list, nil
 }
 
+// readyPage is the number of rows of a tenant that are read at once.
+const readyPage = 32
+
+// line is the work of a tenant that may begin, the most urgent first. Of what is ready,
+// only as much is read as is needed: there may be much more of it than workers.
+type line struct {
+	tenant  string
+	running int          // of the tenant, over all workers
+	chosen  int          // candidates
+	orphans []orphan     // work that was begun; somebody may do it still
+	ready   []queue.Work // the next rows
+	read    int          // how many rows were read of those that are ready
+	more    bool         // there may be more
+}
+
+// orphan is work that is running, with the owner of the lease on its session.
+type orphan struct {
+	queue.Work
+	owner string
+}
+
+// order compares work: what is more urgent comes first.
+func order(a, b queue.Work) int {
+	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Due.Compare(b.Due), strings.Compare(a.Session, b.Session))
+}
+
+// head returns the next work of the line, without knowing whether it may begin.
+func (l *line) head() (w queue.Work, ok bool) {
+	switch {
+	case len(l.orphans) > 0 && (len(l.ready) == 0 || order(l.orphans[0].Work, l.ready[0]) < 0):
+		return l.orphans[0].Work, true
+	case len(l.ready) > 0:
+		return l.ready[0], true
+	}
+	return w, false
+}
+
 // candidates looks once. A row that is left out because of what the worker lacks, or
 // because somebody holds its session, makes room for the next one.
 func (s *Store) candidates(ctx context.Context, want queue.Want) (list []queue.Work, err error) {
-	t := &s.reads
-	owner, leases := `''`, ``
-	if s.postgres {
-		owner, leases = `coalesce(l.owner, '')`, `LEFT JOIN antiphon_leases l ON l.id = w.id AND l.until > clock_timestamp()`
-	}
-	args := append(amongst(want.Agents), amongst(want.Tenants)...)
-	rows, err := t.rows(ctx, `SELECT `+workColumns+`, coalesce(b.n, 0), `+owner+` FROM antiphon_work w
-		LEFT JOIN (SELECT tenant, count(*) AS n FROM antiphon_work WHERE state = 'running' GROUP BY tenant) b ON b.tenant = w.tenant `+leases+`
-		WHERE (w.state = 'ready' AND w.due <= `+t.clock()+` OR w.state = 'running') AND `+t.among(`w.agent`)+` AND `+t.among(`w.tenant`)+`
-		ORDER BY coalesce(b.n, 0) + row_number() OVER (PARTITION BY w.tenant ORDER BY w.priority DESC, w.due, w.id), w.priority DESC, w.due, w.id`, args...)
+	most := max(want.Most, 1)
+	x, err := s.orphans(ctx, want)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	chosen := map[string]int{}
-	for len(list) < max(want.Most, 1) && rows.Next() {
-		var running int
-		var owner string
-		w, err := s.scanWork(rows, &running, &owner)
+	for seen := map[string]bool{}; len(list) < most; {
+		// If so many tenants that run nothing have work, no other one comes before them.
+		for n := most + len(x.lines); !x.all && x.idle() < most; n *= 4 {
+			if err := s.moreTenants(ctx, x, want, n); err != nil {
+				return nil, err
+			}
+		}
+		l := nextLine(x.lines)
+		if l == nil && x.all {
+			break
+		}
+		if l == nil {
+			continue
+		}
+		w, ok, err := s.shift(ctx, l, want)
 		if err != nil {
 			return nil, err
 		}
-		limit, limited := want.Caps[w.Tenant]
-		if w.State == queue.Running {
-			running-- // it would take its own place
+		if ok && !seen[w.Session] {
+			seen[w.Session] = true // it may have moved while the line was read
+			l.chosen++
+			list = append(list, w)
+			s.turn.Store(&w.Tenant)
 		}
-		lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
-		if lacks || limited && running+chosen[w.Tenant] >= limit || w.State == queue.Running && s.isHeld(ctx, w.Session, owner) {
+	}
+	return list, nil
+}
+
+// lines is what one look for work has read.
+type lines struct {
+	lines   []*line
+	by      map[string]*line
+	after   *string // the tenant after which it goes on; nil means at the first one
+	wrapped bool    // it has begun at the first one again
+	all     bool    // it has read all tenants
+}
+
+// of returns the line of a tenant.
+func (x *lines) of(tenant string) *line {
+	l := x.by[tenant]
+	if l == nil {
+		l = &line{tenant: tenant}
+		x.by[tenant] = l
+		x.lines = append(x.lines, l)
+	}
+	return l
+}
+
+// idle returns how many tenants have work but no runs and no candidates.
+func (x *lines) idle() (n int) {
+	for _, l := range x.lines {
+		if _, ok := l.head(); ok && l.running+l.chosen == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// nextLine returns the line of the tenant with the fewest runs and candidates; of several,
+// the one with the most urgent work.
+func nextLine(lines []*line) (best *line) {
+	var first queue.Work
+	for _, l := range lines {
+		w, ok := l.head()
+		if !ok {
 			continue
 		}
-		chosen[w.Tenant]++
-		list = append(list, w)
+		if best != nil {
+			if c := cmp.Compare(l.running+l.chosen, best.running+best.chosen); c > 0 || c == 0 && order(w, first) > 0 {
+				continue
+			}
+		}
+		best, first = l, w
 	}
-	return list, cmp.Or(rows.Err(), rows.Close())
+	return best
+}
+
+// shift takes the head of a line, and reports whether the worker may begin it.
+func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Work, ok bool, err error) {
+	limit, limited := want.Caps[l.tenant]
+	w, _ = l.head()
+	held := false
+	places := l.running + l.chosen
+	if w.State == queue.Running {
+		held = s.isHeld(ctx, w.Session, l.orphans[0].owner)
+		l.orphans = l.orphans[1:]
+		places-- // it would take its own place
+	} else if l.ready = l.ready[1:]; limited && places >= limit {
+		l.ready, l.more = nil, false // nor any other
+	} else if len(l.ready) == 0 && l.more {
+		err = s.readLine(ctx, l, want)
+	}
+	lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
+	return w, !lacks && !held && (!limited || places < limit), err
+}
+
+// orphans begins a look with the work that is running.
+func (s *Store) orphans(ctx context.Context, want queue.Want) (*lines, error) {
+	x := &lines{by: map[string]*line{}, after: s.turn.Load()}
+	err := s.begun(ctx, func(w orphan) {
+		l := x.of(w.Tenant)
+		l.running++
+		if (want.Agents == nil || slices.Contains(want.Agents, w.Agent)) && (want.Tenants == nil || slices.Contains(want.Tenants, w.Tenant)) {
+			l.orphans = append(l.orphans, w)
+		}
+	})
+	for _, l := range x.lines {
+		slices.SortFunc(l.orphans, func(a, b orphan) int { return order(a.Work, b.Work) })
+	}
+	return x, err
+}
+
+// moreTenants reads the first rows of the next tenants. It goes on where the last look has
+// ended, so that each tenant gets its turn.
+func (s *Store) moreTenants(ctx context.Context, x *lines, want queue.Want, n int) error {
+	if want.Tenants != nil {
+		x.all = true
+		return s.firstReady(ctx, x, want, want.Tenants)
+	}
+	const from, next = `SELECT min(tenant), 1 FROM antiphon_work WHERE state = 'ready'`, `SELECT min(tenant) FROM antiphon_work WHERE state = 'ready' AND tenant > t.tenant`
+	first, args := from, []any{n}
+	if x.after != nil {
+		first, args = from+` AND tenant > ?`, []any{*x.after, n}
+	}
+	found, err := s.reads.texts(ctx, `WITH RECURSIVE t (tenant, n) AS (`+first+` UNION ALL SELECT (`+next+`), n + 1 FROM t WHERE t.tenant IS NOT NULL AND n < ?)
+		SELECT tenant FROM t WHERE tenant IS NOT NULL ORDER BY n`, args...)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(found) == n:
+		x.after = &found[n-1]
+	case x.after != nil && !x.wrapped:
+		x.after, x.wrapped = nil, true
+	default:
+		x.all = true
+	}
+	return s.firstReady(ctx, x, want, found)
+}
+
+// urgent is the order of the index antiphon_work_ready after its first columns.
+const urgent = ` ORDER BY priority DESC, due, id`
+
+// mayBegin returns the condition for work that is ready, due, and of an agent among
+// [Want].Agents.
+func (t *tx) mayBegin(tenant string) string {
+	return `w.state = 'ready' AND w.tenant = ` + tenant + ` AND w.due <= ` + t.clock() + ` AND ` + t.among(`w.agent`)
+}
+
+// firstReady reads the first row of each tenant that is ready.
+func (s *Store) firstReady(ctx context.Context, x *lines, want queue.Want, tenants []string) error {
+	tenants = slices.DeleteFunc(slices.Clone(tenants), func(tenant string) bool { return x.by[tenant] != nil && x.by[tenant].read > 0 })
+	if len(tenants) == 0 {
+		return nil
+	}
+	t := &s.reads
+	list := `SELECT DISTINCT value FROM json_each(?)`
+	if t.postgres {
+		list = `SELECT DISTINCT json_array_elements_text(CAST(? AS JSON))`
+	}
+	args := append(amongst(tenants)[:1], amongst(want.Agents)...)
+	rows, err := t.rows(ctx, `WITH t (tenant) AS (`+list+`), first (id) AS (SELECT (SELECT w.id FROM antiphon_work w WHERE `+t.mayBegin(`t.tenant`)+urgent+` LIMIT 1) FROM t)
+		SELECT `+workColumns+` FROM first JOIN antiphon_work w ON w.id = first.id`, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		w, err := s.scanWork(rows)
+		if err != nil {
+			return err
+		}
+		l := x.of(w.Tenant)
+		l.ready, l.read, l.more = []queue.Work{w}, 1, true
+	}
+	return cmp.Or(rows.Err(), rows.Close())
+}
+
+// readLine reads the next rows of a line.
+func (s *Store) readLine(ctx context.Context, l *line, want queue.Want) error {
+	args := append(append([]any{l.tenant}, amongst(want.Agents)...), readyPage, l.read)
+	rows, err := s.reads.rows(ctx, `SELECT `+workColumns+` FROM antiphon_work w WHERE `+s.reads.mayBegin(`?`)+urgent+` LIMIT ? OFFSET ?`, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		w, err := s.scanWork(rows)
+		if err != nil {
+			return err
+		}
+		l.ready = append(l.ready, w)
+	}
+	l.read += len(l.ready)
+	l.more = len(l.ready) == readyPage
+	return cmp.Or(rows.Err(), rows.Close())
+}
+
+// begun calls each for all work that is running.
+func (s *Store) begun(ctx context.Context, each func(orphan)) error {
+	owner, leases := `''`, ``
+	if s.postgres {
+		owner, leases = `coalesce(l.owner, '')`, ` LEFT JOIN antiphon_leases l ON l.id = w.id AND l.until > clock_timestamp()`
+	}
+	rows, err := s.reads.rows(ctx, `SELECT `+workColumns+`, `+owner+` FROM antiphon_work w`+leases+` WHERE w.state = 'running'`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var o orphan
+		if o.Work, err = s.scanWork(rows, &o.owner); err != nil {
+			return err
+		}
+		each(o)
+	}
+	return cmp.Or(rows.Err(), rows.Close())
 }
 
 // isHeld reports whether somebody holds a session: owner is whose lease on it has not
