@@ -5,7 +5,10 @@ package main
 
 import (
 	"encoding/json"
+	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -79,4 +82,74 @@ func TestTerminalWasFirst(t *testing.T) {
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\n" {
 		t.Errorf("the file holds %q", got)
 	}
+}
+
+// J2 D1: a second terminal shows what the first one runs, and who runs it; each can answer
+// what is asked, and both end with the run.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	dir := writer(t)
+	const line = "antiphon run agent.md --session work --store s.db"
+	first := openTerminal(t, dir, line)
+	first.until(t, "run it?")
+	o := program(t, "run", filepath.Join(dir, "agent.md"), "--session", "work", "--store", filepath.Join(dir, "s.db"))
+	if o.code != exitFailed || !strings.Contains(o.err, "another process or run is writing to the session: process ") {
+		t.Errorf("without a terminal: exit code %d\n%s", o.code, o.err)
+	}
+	third := openTerminal(t, dir, line+" --no-attach")
+	wantAll(t, "--no-attach", third.until(t, "[exit code 1]"), "another process or run is writing to the session: process ")
+	second := openTerminal(t, dir, line)
+	second.until(t, "which process ")
+	second.until(t, "run it?")
+	second.keys(t, "y", "Enter")
+	first.until(t, "answered by "+accountName()+" (run): yes")
+	for _, term := range []*terminalOf{first, second} {
+		term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
+	}
+	first.keys(t, "n", "Enter")
+	second.until(t, "answered by "+thePerson+" (terminal): no")
+	wantAll(t, "the first terminal", first.until(t, "[exit code "), "First: done", "[exit code 0]")
+	wantAll(t, "the second terminal", second.until(t, "[exit code "), "First: done", "[exit code 0]")
+	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work"); !strings.Contains(o.out, "by "+accountName()+" (run)") {
+		t.Errorf("the log:\n%s", o.out)
+	}
+}
+
+// J2 D2: what is typed at an attached terminal is said to the run; leaving it changes
+// nothing; and if the run's process is killed, it says so.
+func TestAttachAndLeave(t *testing.T) {
+	t.Parallel()
+	dir := slow(t, "step one")
+	const line = "antiphon run agent.md --session work --store s.db"
+	first := openTerminal(t, dir, line+" --allow build")
+	first.until(t, "step one")
+	second := openTerminal(t, dir, line+" Careful.")
+	screen := second.until(t, "-> build")
+	leaver := openTerminal(t, dir, line)
+	leaver.until(t, "-> build")
+	leaver.keys(t, "C-c")
+	leaver.until(t, "which runs on")
+	leaver.until(t, "[exit code 0]")
+	second.keys(t, "And hurry.", "Enter")
+	second.untilThat(t, "second (said", func(screen string) bool { return strings.Count(screen, "(said: ") == 2 })
+	process := regexp.MustCompile(`which process (\d+) on `).FindStringSubmatch(screen)
+	if process == nil {
+		t.Fatalf("no process:\n%s", screen)
+	}
+	id, err := strconv.Atoi(process[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder, err := os.FindProcess(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.until(t, "has ended before it took 2 deliveries")
+	second.until(t, "[exit code 4]")
 }

@@ -37,6 +37,7 @@ type runCommand struct {
 	Owner      string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
 	Tag        []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
 	Last       bool     `group:"keep" xor:"place" aliases:"continue" help:"Continue the most recently written session of this file."`
+	NoAttach   bool     `group:"keep" help:"If another process runs the session: fail, instead of showing it at the terminal."`
 	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is not an export of it."`
 	storeFlag  `group:"keep"`
 	ShowOutput bool `group:"show" short:"v" help:"Show the complete outputs of tools, not only their last lines."`
@@ -119,7 +120,17 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err := c.trusted(std, env, who, &cfg); err != nil {
 		return err
 	}
+	var found session.Info
+	if permit := cfg.Permit; permit != nil {
+		cfg.Permit = func(info session.Info) error {
+			found = info
+			return permit(info)
+		}
+	}
 	h, err := host.Open(ctx, cfg)
+	if c.attaches(err, who, found) {
+		return c.attach(ctx, std, env, who, found, err)
+	}
 	if err != nil {
 		return c.unopened(err)
 	}

@@ -124,7 +124,7 @@ func (c *runCommand) checkKept() error {
 	for _, flag := range []struct {
 		name  string
 		given bool
-	}{{"--store", c.Store != ""}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
+	}{{"--store", c.Store != ""}, {"--no-attach", c.NoAttach}, {"--force", c.Force}, {"--owner", c.Owner != ""}, {"--tag", len(c.Tag) > 0}} {
 		if flag.given {
 			return usage(fmt.Errorf("%s needs --session NAME or --last", flag.name))
 		}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// attached is a terminal that shows a session which another process runs. What the person
+// types is delivered to that run, and so are their answers about calls. J2
+type attached struct {
+	*runCommand
+	std   stdio
+	who   *person
+	store keeper
+	info  session.Info
+	show  *printer
+	audit *audit.Log // nil if there is none
+
+	shown    int64                   // the number of the last entry that was shown
+	asks     []agent.PendingApproval // that the person was not asked about yet
+	asked    map[string]bool         // calls that they were asked about
+	inside   int                     // subagents that are at work
+	stopped  *session.Stopped        // how the run ended, or nil
+	delivers int                     // how often the person said something
+}
+
+// lookAfter is how long the log of an attached session may stay silent before it is checked
+// that its holder is still there.
+const lookAfter = time.Second
+
+// attaches reports whether the run can attach to a session that another process holds: only
+// a person at a terminal can use that, and not one who wants the answer in a file.
+func (c *runCommand) attaches(err error, who *person, found session.Info) bool {
+	return errors.Is(err, session.ErrBusy) && who != nil && found.ID != "" && !c.NoAttach && c.Out == "" && c.Schema == ""
+}
+
+// attach shows the session until the run of its holder ends.
+func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who *person, info session.Info, busy error) (err error) {
+	store, err := c.open(ctx, env, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	log, err := auditLog(env)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, store, info.ID)
+	if err != nil {
+		return err
+	}
+	p := newPrinter(std, env)
+	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
+	p.colour = p.colour && !c.Plain
+	a := &attached{runCommand: c, std: std, who: who, store: store, info: info, show: p, audit: log, asked: map[string]bool{}}
+	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
+	if err := a.begin(ctx, s, c.Prompt); err != nil {
+		return err
+	}
+	return a.follow(ctx, s)
+}
+
+// holderOf returns who holds a session, from the error that says so.
+func holderOf(busy error) string {
+	_, who, found := strings.Cut(busy.Error(), session.ErrBusy.Error()+": ")
+	if who, _, _ = strings.Cut(who, "\n"); !found || who == "" {
+		return "another process"
+	}
+	return who
+}
+
+// begin shows the run that is under way from its start, and says the prompt.
+func (a *attached) begin(ctx context.Context, s *session.Session, prompt string) error {
+	log := s.Log()
+	from := len(log)
+	for i, e := range slices.Backward(log) {
+		switch e.Body.(type) {
+		case session.Stopped:
+		case session.RunStarted:
+			from = i
+		default:
+			continue
+		}
+		break
+	}
+	for _, e := range log[:from] {
+		a.show.calls.Add(e)
+		a.show.setup.Apply(e.Body)
+	}
+	a.shown = int64(from)
+	if prompt = spoken(prompt); prompt == "" || prompt == "-" {
+		return nil
+	}
+	return a.say(ctx, s, prompt)
+}
+
+// say delivers what the person typed.
+func (a *attached) say(ctx context.Context, s *session.Session, text string) error {
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "run"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+	if _, err := s.Deliver(ctx, d); err != nil {
+		return err
+	}
+	a.delivers++
+	a.show.endLine()
+	fmt.Fprintln(a.std.err, "   (said: the run takes it with its next request)")
+	return nil
+}
+
+// follow shows what happens until the run has ended, its holder is gone, or the person
+// leaves.
+func (a *attached) follow(ctx context.Context, s *session.Session) error {
+	watching, end := context.WithCancel(ctx)
+	defer end()
+	type watched struct {
+		entry session.Entry
+		err   error
+	}
+	entries := make(chan watched)
+	go func() {
+		defer close(entries)
+		for e, err := range s.Watch(watching, a.shown) {
+			select {
+			case entries <- watched{e, err}:
+			case <-watching.Done():
+				return
+			}
+		}
+	}()
+	a.who.once.Do(func() { go a.who.read() })
+	look := time.NewTicker(lookAfter)
+	defer look.Stop()
+	for {
+		if err := a.askNext(ctx); err != nil {
+			return a.left(ctx, err)
+		}
+		select {
+		case <-ctx.Done():
+			return a.left(ctx, ctx.Err())
+		case w, open := <-entries:
+			if w.err != nil || !open {
+				return a.left(ctx, w.err)
+			}
+			if err := a.take(w.entry); err != nil {
+				return err
+			}
+			if a.stopped != nil {
+				return a.ended(ctx, s)
+			}
+			look.Reset(lookAfter)
+		case line, open := <-a.who.lines:
+			switch {
+			case !open:
+				return a.left(ctx, nil)
+			case line != "":
+				if err := a.say(ctx, s, line); err != nil {
+					return err
+				}
+			}
+		case <-look.C:
+			if gone, err := a.look(ctx); gone || err != nil {
+				return errors.Join(err, a.ended(ctx, s))
+			}
+		}
+	}
+}
+
+// left says that the run goes on without the person.
+func (a *attached) left(ctx context.Context, err error) error {
+	a.show.endLine()
+	if err == nil || ctx.Err() != nil || errors.Is(err, agent.ErrNobody) {
+		fmt.Fprintf(a.std.err, "antiphon: left %s, which runs on\n", printable(a.info.ID))
+		return nil
+	}
+	return err
+}
+
+// take shows an entry, and notes what it asks of the person.
+func (a *attached) take(e session.Entry) error {
+	a.shown = e.Seq
+	switch b := e.Body.(type) {
+	case session.InputItem:
+		if m, err := item.As[item.Message](b.Item); err == nil {
+			a.show.tell(dim, "<< %s", a.show.short(m.Content.Display(), 1000))
+		}
+	case session.ApprovalAsked:
+		a.asks = append(a.asks, agent.PendingApproval{Session: a.info.ID, Number: b.Number, CallID: b.CallID, Tool: b.Tool, Arguments: b.Arguments, Custom: b.Custom, Reason: b.Reason, Rules: b.Rules})
+	case session.Approval:
+		a.asks = slices.DeleteFunc(a.asks, func(p agent.PendingApproval) bool {
+			return p.CallID == b.CallID && (b.Number == 0 || b.Number == p.Number)
+		})
+	case session.CallStarted:
+		if b.Session != "" {
+			a.inside++
+		}
+	case session.SubagentUsage:
+		a.inside--
+	case session.Stopped:
+		a.stopped = &b
+	}
+	return a.show.show(agent.Recorded{Entry: e})
+}
+
+// askNext asks the person about a call that waits, if one does and everything before it was
+// shown.
+func (a *attached) askNext(ctx context.Context) error {
+	if len(a.asks) == 0 {
+		return nil
+	}
+	p := a.asks[0]
+	a.asks = a.asks[1:]
+	s, err := session.Open(ctx, a.store, a.info.ID)
+	if err != nil {
+		return err
+	}
+	pending, err := agent.PendingApprovals(ctx, s)
+	if err != nil {
+		return err
+	}
+	same := func(o agent.PendingApproval) bool { return o.Session == p.Session && o.Number == p.Number }
+	if key := fmt.Sprint(p.Session, " ", p.Number); a.asked[key] || !slices.ContainsFunc(pending, same) {
+		return nil // it was answered by now
+	} else {
+		a.asked[key] = true
+	}
+	a.show.endLine()
+	d, err := askBeside(ctx, a.who, a.store, p)
+	if errors.Is(err, errAnswered) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), "run"
+	if a.audit != nil {
+		if err := a.audit.Write(ctx, host.Answered(p, d)...); err != nil {
+			return err
+		}
+	}
+	err = agent.Decide(ctx, s, d)
+	if err == nil {
+		err = wasFirst(ctx, a.store, s, p, d)
+	}
+	if errors.Is(err, agent.ErrDecided) {
+		fmt.Fprintf(a.std.err, "   %s\n", visible(err.Error()))
+		return nil
+	}
+	if err == nil {
+		_, err = worker.Wake(ctx, a.store, a.info.ID)
+	}
+	return err
+}
+
+// look finds the questions of subagents, whose logs are not watched, and reports whether
+// the holder is gone and everything that it wrote was shown.
+func (a *attached) look(ctx context.Context) (gone bool, err error) {
+	if a.inside > 0 {
+		s, err := session.Open(ctx, a.store, a.info.ID)
+		if err != nil {
+			return false, err
+		}
+		pending, err := agent.PendingApprovals(ctx, s)
+		if err != nil {
+			return false, err
+		}
+		for _, p := range pending {
+			if p.Session != a.info.ID {
+				a.asks = append(a.asks, p)
+			}
+		}
+	}
+	unlock, err := a.store.Lock(ctx, a.info.ID)
+	if errors.Is(err, session.ErrBusy) || ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	info, err := a.store.Info(ctx, a.info.ID)
+	return info.Entries <= a.shown, errors.Join(err, unlock())
+}
+
+// ended says how the run of the holder ended, and what waits for the next one.
+func (a *attached) ended(ctx context.Context, s *session.Session) error {
+	a.show.endLine()
+	waits := 0
+	for _, err := range s.Deliveries(ctx) {
+		if err != nil {
+			return err
+		}
+		waits++
+	}
+	if a.delivers > 0 && waits > 0 {
+		fmt.Fprintf(a.std.err, "antiphon: the run has ended before it took %s; run it again to go on with that\n", plural(waits, "delivery"))
+	}
+	switch {
+	case a.stopped == nil:
+		return &exitError{exitLimit, errors.New("the process that ran the session has ended before its run was done; run it again to continue")}
+	case a.stopped.Why == string(agent.StopApprovalPending):
+		return &exitError{exitNeedsAllow, fmt.Errorf("a call waits for an approval: answer by antiphon sessions approve %s", a.info.ID)}
+	}
+	return a.verdict(*a.stopped, unapproved{})
+}
