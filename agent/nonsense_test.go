@@ -520,6 +520,7 @@ func TestNonsenseEndpoint(t *testing.T) {
 		"FromEvent":     endpoint.FromEvent,
 		"FromResponse":  endpoint.FromResponse,
 		"FromTransport": endpoint.FromTransport,
+		"GateFrom":      endpoint.GateFrom,
 		"LoadProfiles":  endpoint.LoadProfiles,
 		"LookupModel":   endpoint.LookupModel,
 		"LooksLikeHTML": endpoint.LooksLikeHTML,
@@ -532,6 +533,7 @@ func TestNonsenseEndpoint(t *testing.T) {
 		"URL":           endpoint.URL,
 		"WindowIn":      endpoint.WindowIn,
 		"WithBudget":    endpoint.WithBudget,
+		"WithGate":      endpoint.WithGate,
 		"WithMeta":      endpoint.WithMeta,
 	})
 	for _, v := range []any{

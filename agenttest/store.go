@@ -56,6 +56,8 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"queue of a nested session", testQueueNested},
 		{"queue of a nested session with a sender", testQueueNestedRace},
 		{"queue with many workers", testQueueRace},
+		{"limits of endpoints", testLimits},
+		{"limit of runs", testLimitOfRuns},
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},

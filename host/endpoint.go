@@ -399,6 +399,28 @@ func (l *Link) Config() *dialect.Config {
 	return &dialect.Config{BaseURL: l.BaseURL, Key: l.Key, Account: l.Account, Profile: l.Profile, Table: l.Table}
 }
 
+// Address returns the base URL, without secrets, of the endpoint that the agent of the
+// configuration's File asks. It is "" if the rehearsal model answers. Nothing is started
+// or asked, and the file needs no consent.
+func Address(ctx context.Context, cfg Config) (string, error) {
+	options := cfg.options()
+	options.Check = true
+	file, err := agentfile.Load(ctx, cfg.File, options)
+	if err != nil {
+		return "", &ConfigError{err}
+	}
+	defer file.Close()
+	own := saidBy(file)
+	if _, why, err := cfg.Endpoint.rehearses(own, &cfg.FrontEnd); err != nil || why != "" {
+		return "", err
+	}
+	link, err := cfg.Endpoint.link(own, &cfg.FrontEnd)
+	if err != nil {
+		return "", err
+	}
+	return link.Config().Transport().About(link.API).URL, nil
+}
+
 // client returns the client of the wire API, and a function that closes it.
 func (l *Link) client(front *FrontEnd) (agent.Model, func()) {
 	config := l.Config()

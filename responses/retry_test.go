@@ -103,6 +103,51 @@ func TestRetryBudget(t *testing.T) {
 	}
 }
 
+// doorkeeper is a gate that lets some requests through.
+type doorkeeper struct {
+	lets     int
+	entered  []string
+	failures []*endpoint.Error
+}
+
+var errFullHouse = errors.New("full house")
+
+func (d *doorkeeper) Enter(_ context.Context, url string) error {
+	if d.entered = append(d.entered, url); len(d.entered) > d.lets {
+		return errFullHouse
+	}
+	return nil
+}
+
+func (d *doorkeeper) Failed(_ context.Context, _ string, err *endpoint.Error) {
+	d.failures = append(d.failures, err)
+}
+
+// E1: a gate in the context sees each attempt before it is sent, and each failure. What it
+// refuses is not sent, and not tried again.
+func TestGate(t *testing.T) {
+	rate := agenttest.Failure(429, "rate_limit_exceeded", "slow down").RetryAfter("7")
+	srv := agenttest.NewServer(t, rate, rate, agenttest.Completed(item.Assistant("hi")))
+	c := srv.Client()
+	d := &doorkeeper{lets: 1}
+	if err := drainContext(endpoint.WithGate(t.Context(), d), t, c, hello()).err; !errors.Is(err, errFullHouse) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(srv.Requests()); n != 1 || len(d.entered) != 2 || d.entered[0] != srv.URL {
+		t.Errorf("%d requests, entered %q", n, d.entered)
+	}
+	if len(d.failures) != 1 || d.failures[0].RetryAfter != 7*time.Second {
+		t.Errorf("failures %v", d.failures)
+	}
+	d = &doorkeeper{lets: 2}
+	if err := drainContext(endpoint.WithGate(t.Context(), d), t, c, hello()).err; err != nil || len(d.failures) != 1 {
+		t.Errorf("%v, failures %v", err, d.failures)
+	}
+	if endpoint.GateFrom(t.Context()) != nil {
+		t.Error("there is a gate without one")
+	}
+}
+
 // E1, S3: an error event in place of an answer is retried, and yielded only if
 // that does not help.
 func TestRetryOfFirstEvent(t *testing.T) {

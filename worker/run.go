@@ -38,7 +38,7 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 		}
 		began = true
 		p.mu.Lock()
-		r.begun = true
+		r.begun, r.work = true, begun
 		p.mu.Unlock()
 		p.tally(func(c *Counts) { c.Begun++; c.Running++ })
 		log.Info("work begun", "attempt", begun.Attempts)
@@ -47,10 +47,15 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 		}
 		return nil
 	}
-	h, err := host.Open(ctx, cfg)
+	g := &gate{pool: p, url: r.work.Endpoint}
+	held := ctx
+	if p.limits != nil {
+		held = endpoint.WithGate(ctx, g)
+	}
+	h, err := host.Open(held, cfg)
 	var res *agent.Result
 	if err == nil {
-		res, err = p.run(ctx, r, h)
+		res, err = p.run(held, r, h, g)
 	}
 	if began {
 		p.tally(func(c *Counts) { c.Running-- })
@@ -62,7 +67,7 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 	if errors.Is(err, errGone) {
 		err = errors.Join(err, p.queue.Move(context.WithoutCancel(ctx), r.work, queue.Parked, errGone.Error()))
 	}
-	if !began && !errors.Is(err, session.ErrBusy) && !errors.Is(err, queue.ErrChanged) {
+	if !began && !errors.Is(err, session.ErrBusy) && !errors.Is(err, queue.ErrChanged) && !errors.Is(err, queue.ErrFull) {
 		log.Warn("work did not begin", "error", p.sayable(err))
 	}
 	return began
@@ -106,7 +111,7 @@ func (p *pool) config(path, id string, ask func(context.Context, trust.Claim) (t
 }
 
 // run runs an open session until it stops.
-func (p *pool) run(ctx context.Context, r *running, h *host.Host) (*agent.Result, error) {
+func (p *pool) run(ctx context.Context, r *running, h *host.Host, g *gate) (*agent.Result, error) {
 	p.mu.Lock()
 	r.host = h
 	if p.drains {
@@ -119,9 +124,12 @@ func (p *pool) run(ctx context.Context, r *running, h *host.Host) (*agent.Result
 		p.mu.Unlock()
 	}()
 	var failure error
-	for _, err := range h.Stream(ctx, "") {
+	for event, err := range h.Stream(ctx, "") {
 		if err != nil {
 			failure = err
+		}
+		if e, ok := event.(agent.Recorded); ok {
+			g.count(ctx, e.Body)
 		}
 	}
 	return h.Result(), failure
@@ -166,7 +174,12 @@ func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, fai
 		return queue.Outcome{State: queue.Ready, Well: true, Reason: "given back: " + errDrained.Error()}
 	}
 	var untrusted *trust.UntrustedError
+	var closed *closedError
 	switch {
+	case errors.As(failure, &closed) && closed.stopped == "":
+		return queue.Outcome{State: queue.Ready, Well: true, Due: time.Now().Add(closed.wait), Reason: closed.Error()} // no attempt is counted
+	case errors.As(failure, &closed):
+		return queue.Outcome{State: queue.Parked, Reason: closed.Error()}
 	case errors.Is(failure, agent.ErrNothingToSend):
 		return queue.Outcome{State: queue.Done, Well: true, Reason: "nothing was left to do"}
 	case errors.As(failure, &untrusted):

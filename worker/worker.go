@@ -108,6 +108,7 @@ func (w *Worker) Once(ctx context.Context) error { return w.work(ctx, true) }
 type pool struct {
 	*Worker
 	queue  queue.Queue
+	limits queue.Limits // nil if the store keeps none
 	once   bool
 	log    *slog.Logger
 	looked time.Time // when it looked after work that nobody does
@@ -126,11 +127,12 @@ type pool struct {
 	// Only the loop uses these: definitions, and why this worker cannot run others.
 	known map[string]agentfile.Definition
 	unfit map[string]string
+	urls  map[string]string // the endpoints of definitions
 }
 
 // running is a run.
 type running struct {
-	work   queue.Work
+	work   queue.Work // as it was begun, once it was
 	cancel context.CancelCauseFunc
 	begun  bool       // the queue says that it runs
 	host   *host.Host // nil until it is open
@@ -152,16 +154,22 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	}
 	p := &pool{
 		Worker: w, queue: q, once: once, log: w.Log, wake: make(chan struct{}, 1), runs: map[string]*running{}, skip: map[string]time.Time{},
-		known: map[string]agentfile.Definition{}, unfit: map[string]string{},
+		known: map[string]agentfile.Definition{}, unfit: map[string]string{}, urls: map[string]string{},
 	}
+	p.limits, _ = p.Config.Store.(queue.Limits)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	p.log = p.log.With("worker", w.Name)
 	defer q.Awaited(p.stir)()
 	p.log.Info("worker started", "runs", p.most())
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { p.watch(context.WithoutCancel(ctx), done) })
 	err = p.loop(ctx)
 	p.drain()
+	close(done)
+	watch.Wait()
 	p.log.Info("worker stopped")
 	return err
 }
@@ -213,6 +221,25 @@ func (p *pool) loop(ctx context.Context) error {
 	}
 }
 
+// parkedPoll is how often a worker looks whether its runs were parked, so that they stop
+// within a second.
+const parkedPoll = 250 * time.Millisecond
+
+// watch ends the runs whose work was parked, until done is closed: also while the loop is
+// busy or waits for the last runs. A failure of the store is left to the loop to report.
+func (p *pool) watch(ctx context.Context, done <-chan struct{}) {
+	poll := time.NewTicker(min(p.pause(), parkedPoll))
+	defer poll.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-poll.C:
+			_ = p.stopParked(ctx)
+		}
+	}
+}
+
 // round stops what was parked, begins what may begin, and parks what nobody does. It
 // reports whether something runs or may begin.
 func (p *pool) round(ctx context.Context) (busy bool, err error) {
@@ -239,20 +266,21 @@ func (p *pool) count() int {
 // stopParked ends the runs whose work was parked by somebody.
 func (p *pool) stopParked(ctx context.Context) error {
 	p.mu.Lock()
-	ours := maps.Clone(p.runs)
-	maps.DeleteFunc(ours, func(_ string, r *running) bool { return !r.begun })
-	p.mu.Unlock()
-	if len(ours) == 0 {
-		return nil
+	ours := map[*running]queue.Work{}
+	for _, r := range p.runs {
+		if r.begun {
+			ours[r] = r.work
+		}
 	}
-	for w, err := range p.queue.Works(ctx, queue.Running) {
+	p.mu.Unlock()
+	for r, begun := range ours {
+		w, known, err := workOf(ctx, p.queue, begun.Session)
 		if err != nil {
 			return err
 		}
-		delete(ours, w.Session)
-	}
-	for _, r := range ours { // or it has just ended, and cancelling it changes nothing
-		r.cancel(errParked)
+		if !known || w.State != queue.Running || w.Claim != begun.Claim {
+			r.cancel(errParked) // or it has just ended, and cancelling it changes nothing
+		}
 	}
 	return nil
 }
@@ -263,7 +291,11 @@ func (p *pool) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return p.unfit[hash] != "" })
+	closed, err := p.closed(ctx)
+	if err != nil {
+		return err
+	}
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return p.unfit[hash] != "" || closed[p.urls[hash]] })
 	p.mu.Lock()
 	room := p.most() - len(p.runs)
 	now := time.Now()
@@ -294,7 +326,11 @@ func (p *pool) fill(ctx context.Context) error {
 			p.log.Error("a definition cannot be used", "agent", w.Agent, "error", p.sayable(err))
 			continue
 		}
-		if p.begin(ctx, w, p.config(path, w.Session, ask)); p.count() >= p.most() {
+		cfg := p.config(path, w.Session, ask)
+		if w.Endpoint = p.urlOf(ctx, w.Agent, cfg); closed[w.Endpoint] {
+			continue
+		}
+		if p.begin(ctx, w, cfg); p.count() >= p.most() {
 			break
 		}
 	}

@@ -36,6 +36,7 @@ type workCommand struct {
 	Park   workParkCommand   `cmd:"" help:"Stop work at once, until it is retried."`
 	Retry  workRetryCommand  `cmd:"" help:"Make parked work ready again."`
 	Drain  workDrainCommand  `cmd:"" help:"Park all that is ready, and wait until nothing runs."`
+	Limits workLimitsCommand `cmd:"" help:"List or set what all workers together may do at an endpoint."`
 }
 
 // Help is shown by antiphon work --help.

@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -32,7 +33,9 @@ type workRow struct {
 	Needs    []string    `json:"needs,omitempty"`
 	Agent    string      `json:"agent"`
 	Worker   string      `json:"worker,omitempty"`
+	Endpoint string      `json:"endpoint,omitempty"`
 
+	path string     // of the agent's file
 	work queue.Work // as it was read
 }
 
@@ -72,7 +75,7 @@ func rows(ctx context.Context, in keeper, only string, states ...queue.State) (l
 		}
 		r := workRow{
 			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
-			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, work: w,
+			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, Endpoint: w.Endpoint, path: info.Path, work: w,
 		}
 		if w.State == queue.Ready && w.Due.After(now) {
 			r.Next = w.Due
@@ -108,6 +111,12 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		if err != nil {
 			return err
 		}
+		var idle []queue.Endpoint
+		if limits, ok := in.(queue.Limits); ok && c.Session == "" {
+			if idle, err = limits.Endpoints(ctx); err != nil {
+				return err
+			}
+		}
 		if all.JSON {
 			return all.printJSON(std, struct {
 				Work  []workRow           `json:"work"`
@@ -129,6 +138,11 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 				said += "; antiphon work retry " + quoted(r.called())
 			}
 			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))
+		}
+		for _, e := range idle {
+			if why := idleBecause(e); why != "" {
+				fmt.Fprintf(w, "%s\t\t%s\n", visible(e.URL), printable(all.hide(why)))
+			}
 		}
 		if err := w.Flush(); err != nil {
 			return err
@@ -198,21 +212,50 @@ func (c *workListCommand) Run(ctx context.Context, std stdio, env environment, w
 type chosenWork struct {
 	Sessions []string `arg:"" optional:"" help:"The sessions."`
 	Tenant   string   `placeholder:"TENANT" help:"All of this tenant."`
+	Agent    string   `placeholder:"AGENT" help:"All of this agent: its file, or the beginning of the hash of its definition."`
+	Endpoint string   `placeholder:"URL" help:"The endpoint with this base URL, for all workers, and what runs there."`
 	All      bool     `help:"All."`
 }
 
+// check completes the selection.
+func (c *chosenWork) check() (err error) {
+	if len(c.Sessions) == 0 && c.Tenant == "" && c.Agent == "" && c.Endpoint == "" && !c.All {
+		return usage(errors.New("name the sessions, or give --tenant TENANT, --agent AGENT, --endpoint URL or --all"))
+	}
+	if c.Endpoint != "" {
+		if c.Endpoint, err = baseURL(c.Endpoint); err != nil {
+			return usage(err)
+		}
+	}
+	return nil
+}
+
+// selects reports whether a row belongs to the tenant or the agent that is meant.
+func (c *chosenWork) selects(r *workRow, file string) bool {
+	if c.Tenant != "" && r.Tenant == c.Tenant {
+		return true
+	}
+	return c.Agent != "" && (file != "" && r.path == file || len(c.Agent) >= shortestHash && strings.HasPrefix(r.Agent, c.Agent))
+}
+
+// shortestHash is how much of a hash names an agent.
+const shortestHash = 8
+
 // chosen returns the work, of all in some states or named one by one.
 func (c *chosenWork) chosen(ctx context.Context, in keeper, states ...queue.State) (list []workRow, err error) {
-	if len(c.Sessions) == 0 && c.Tenant == "" && !c.All {
-		return nil, usage(errors.New("name the sessions, or give --tenant TENANT or --all"))
-	}
 	every, err := rows(ctx, in, "", states...)
 	if err != nil || c.All {
 		return every, err
 	}
-	for _, r := range every {
-		if c.Tenant != "" && r.Tenant == c.Tenant {
-			list = append(list, r)
+	file := ""
+	if c.Agent != "" { // what is no file may be a hash
+		if file, err = host.ResolvePath(c.Agent); err != nil && len(c.Agent) < shortestHash {
+			return nil, usage(err)
+		}
+	}
+	for i := range every {
+		if c.selects(&every[i], file) {
+			list = append(list, every[i])
 		}
 	}
 	for _, name := range c.Sessions {
@@ -282,6 +325,9 @@ type workParkCommand struct {
 
 // Run parks.
 func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	all := work.sessions()
 	return all.opened(ctx, env, false, func(in keeper) error {
 		states := []queue.State{queue.Running, queue.Ready, queue.Waiting}
@@ -289,9 +335,39 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 		if err != nil {
 			return err
 		}
+		if c.Endpoint != "" {
+			if err := c.stop(ctx, in, &list); err != nil {
+				return err
+			}
+		}
 		return work.move(ctx, std, all, in, list, queue.Parked, cmp.Or(c.Reason, "an operator parked it"), states)
 	})
 }
+
+// stop stops an endpoint, and adds what runs there to the list of what is parked. What does
+// not run stays as it is, because it cannot begin.
+func (c *workParkCommand) stop(ctx context.Context, in keeper, list *[]workRow) error {
+	limits, err := limitsOf(in)
+	if err != nil {
+		return err
+	}
+	why := cmp.Or(c.Reason, "an operator stopped it")
+	if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
+		return err
+	}
+	c.Reason = stoppedEndpoint(c.Endpoint) + ": " + why
+	running, err := rows(ctx, in, "", queue.Running)
+	for _, r := range running {
+		if r.Endpoint == c.Endpoint && !slices.ContainsFunc(*list, func(o workRow) bool { return o.Session == r.Session }) {
+			*list = append(*list, r)
+		}
+	}
+	return err
+}
+
+// stoppedEndpoint is the reason of work that was parked because its endpoint was stopped,
+// and the beginning of that of a run that found it so.
+func stoppedEndpoint(url string) string { return "the endpoint " + url + " was stopped" }
 
 // workRetryCommand is antiphon work retry.
 type workRetryCommand struct {
@@ -304,11 +380,14 @@ const drainedReason = "drained by an operator"
 
 // Run makes work ready.
 func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if c.Drained {
+		c.All = true
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
 	all := work.sessions()
 	return all.opened(ctx, env, false, func(in keeper) error {
-		if c.Drained {
-			c.All = true
-		}
 		states := []queue.State{queue.Parked}
 		if len(c.Sessions) > 0 {
 			states = append(states, queue.Ready, queue.Waiting, queue.Done)
@@ -320,8 +399,32 @@ func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, 
 		if c.Drained {
 			list = slices.DeleteFunc(list, func(r workRow) bool { return !strings.HasSuffix(r.Waits, ": "+drainedReason) })
 		}
+		if c.Endpoint != "" {
+			if err := c.allow(ctx, in, &list); err != nil {
+				return err
+			}
+		}
 		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
 	})
+}
+
+// allow lets an endpoint take requests again, and adds what was parked because it was
+// stopped.
+func (c *workRetryCommand) allow(ctx context.Context, in keeper, list *[]workRow) error {
+	limits, err := limitsOf(in)
+	if err != nil {
+		return err
+	}
+	if err := limits.Stop(ctx, c.Endpoint, ""); err != nil {
+		return err
+	}
+	parked, err := rows(ctx, in, "", queue.Parked)
+	for _, r := range parked {
+		if strings.HasPrefix(r.work.Reason, stoppedEndpoint(c.Endpoint)) && !slices.ContainsFunc(*list, func(o workRow) bool { return o.Session == r.Session }) {
+			*list = append(*list, r)
+		}
+	}
+	return err
 }
 
 // workDrainCommand is antiphon work drain.

@@ -150,9 +150,16 @@ func (k *Call) authorize(h http.Header) {
 
 // Retry calls try until it succeeds or fails for good. Try reports whether it may be called again.
 func (k *Call) Retry(ctx context.Context, try func() (again bool, err error)) error {
+	gate := endpoint.GateFrom(ctx)
 	for {
 		k.attempt++
+		if err := k.enter(ctx, gate); err != nil {
+			return err
+		}
 		again, err := try()
+		if e := (*endpoint.Error)(nil); gate != nil && errors.As(err, &e) {
+			gate.Failed(ctx, k.config.About("").URL, e)
+		}
 		if err == nil || !again {
 			return err
 		}
@@ -173,6 +180,18 @@ func (k *Call) Retry(ctx context.Context, try func() (again bool, err error)) er
 			return k.canceled(ctx)
 		}
 	}
+}
+
+// enter waits until the gate lets a request through. A request that it refuses was not sent.
+func (k *Call) enter(ctx context.Context, gate endpoint.Gate) error {
+	if gate == nil {
+		return nil
+	}
+	err := gate.Enter(ctx, k.config.About("").URL)
+	if err != nil && ctx.Err() != nil {
+		return k.canceled(ctx)
+	}
+	return err
 }
 
 // refresh gets a new key after an error that requires one, at most once per call.

@@ -48,6 +48,10 @@ type Work struct {
 	Needs    []string  // labels that a worker must have
 	Due      time.Time // not before; the zero value means now
 
+	// Endpoint is the base URL of the model that answers, without secrets, as far as the
+	// worker that began it last knows. A worker sets it before Begin.
+	Endpoint string
+
 	// The store sets the rest.
 	State    State
 	Since    time.Time // the time of the last change of State
@@ -85,7 +89,8 @@ type Queue interface {
 	// one tenant, higher priority comes first, then what is due longer.
 	Candidates(ctx context.Context, want Want) ([]Work, error)
 	// Begin marks work as running, if it is still as Candidates returned it. The caller
-	// holds the session. Otherwise the error wraps ErrChanged.
+	// holds the session. Otherwise the error wraps ErrChanged, or [ErrFull] if the store keeps
+	// [Limits] and its Endpoint has as many runs as it may have.
 	Begin(ctx context.Context, w Work, worker string) (Work, error)
 	// Finish leaves work that Begin returned. If a delivery waits in the session's inbox,
 	// Waiting and Done become Ready. If somebody else has begun it, the error wraps ErrChanged.

@@ -46,6 +46,7 @@ func TestFormats(t *testing.T) {
 			label(t, s)
 			mail(t, s)
 			work(t, s)
+			limits(t, s)
 			dump := schema + "CREATE TABLE antiphon_format (version INTEGER NOT NULL);\n" + rowsOf(t, where)
 			if err := os.WriteFile(file, []byte(dump), 0o644); err != nil {
 				t.Fatal(err)
@@ -132,7 +133,11 @@ func describe(t *testing.T, store session.Store) string {
 		w.Since = time.Time{}
 		fmt.Fprintf(&b, "%+v\n", w)
 	}
-	return b.String()
+	list, err := s.(queue.Limits).Endpoints(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s%+v\n", b.String(), list)
 }
 
 // label writes what formats before 3 have no place for.
@@ -181,6 +186,15 @@ func work(t *testing.T, store session.Store) {
 	}
 }
 
+// limits writes what formats before 9 have no place for.
+func limits(t *testing.T, store session.Store) {
+	t.Helper()
+	s := store.(queue.Limits)
+	if err := s.Limit(t.Context(), "http://localhost:1/v1", queue.Caps{Requests: 60, Runs: 2}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func described(t *testing.T, version int) string {
 	t.Helper()
 	s, _ := newSQLite(t)
@@ -193,6 +207,9 @@ func described(t *testing.T, version int) string {
 	}
 	if version >= 7 {
 		work(t, s)
+	}
+	if version >= 9 {
+		limits(t, s)
 	}
 	return describe(t, s)
 }
@@ -212,7 +229,7 @@ func openPlain(t *testing.T, where string) *sql.DB {
 	return db
 }
 
-var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags", "inbox", "work"}
+var tables = []string{"format", "logs", "sessions", "entries", "blobs", "chunks", "refs", "tags", "inbox", "work", "endpoints", "schedules"}
 
 // rowsOf returns the rows of all tables as statements.
 func rowsOf(t *testing.T, where string) string {

@@ -26,7 +26,7 @@ import (
 // repeat what a model or a tool said, so an encrypted store keeps it encrypted; the rest of
 // the row is what schedulers need, and stays readable.
 
-const workColumns = `w.id, w.agent, w.tenant, w.priority, w.needs, w.due, w.state, w.since, w.attempts, w.reason, w.worker, w.claim`
+const workColumns = `w.id, w.agent, w.tenant, w.priority, w.needs, w.due, w.state, w.since, w.attempts, w.reason, w.worker, w.claim, w.endpoint`
 
 // clock returns the SQL expression for the database's time.
 func (t *tx) clock() string {
@@ -63,7 +63,7 @@ func (s *Store) scanWork(row interface{ Scan(...any) error }, more ...any) (w qu
 	var needs, state string
 	var due, since int64
 	var reason []byte
-	err = row.Scan(append([]any{&w.Session, &w.Agent, &w.Tenant, &w.Priority, &needs, &due, &state, &since, &w.Attempts, &reason, &w.Worker, &w.Claim}, more...)...)
+	err = row.Scan(append([]any{&w.Session, &w.Agent, &w.Tenant, &w.Priority, &needs, &due, &state, &since, &w.Attempts, &reason, &w.Worker, &w.Claim, &w.Endpoint}, more...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(needs), &w.Needs)
 	}
@@ -115,7 +115,7 @@ func (s *Store) writeWork(ctx context.Context, op string, do func(ctx context.Co
 		return err
 	}
 	if err := s.write(ctx, do); err != nil {
-		if errors.Is(err, queue.ErrChanged) {
+		if errors.Is(err, queue.ErrChanged) || errors.Is(err, queue.ErrFull) {
 			return err
 		}
 		return s.fail(op, err)
@@ -449,8 +449,11 @@ func (s *Store) isHeld(ctx context.Context, id, owner string) bool {
 // Begin implements [queue.Queue].
 func (s *Store) Begin(ctx context.Context, w queue.Work, worker string) (begun queue.Work, err error) {
 	err = s.writeWork(ctx, "beginning work", func(ctx context.Context, t *tx) error {
-		begun, err = s.scanWork(t.row(ctx, `UPDATE antiphon_work SET state = 'running', since = `+t.clock()+`, attempts = attempts + 1, reason = ?, worker = ?, claim = claim + 1, told = 0
-			WHERE id = ? AND claim = ? AND state = ? RETURNING `+strings.ReplaceAll(workColumns, `w.`, ``), s.sealReason(w.Session, ""), worker, w.Session, w.Claim, string(w.State)))
+		if err := t.full(ctx, w); err != nil {
+			return err
+		}
+		begun, err = s.scanWork(t.row(ctx, `UPDATE antiphon_work SET state = 'running', since = `+t.clock()+`, attempts = attempts + 1, reason = ?, worker = ?, endpoint = ?, claim = claim + 1, told = 0
+			WHERE id = ? AND claim = ? AND state = ? RETURNING `+strings.ReplaceAll(workColumns, `w.`, ``), s.sealReason(w.Session, ""), worker, w.Endpoint, w.Session, w.Claim, string(w.State)))
 		return changed(err)
 	})
 	return begun, err

@@ -1,0 +1,23 @@
+ALTER TABLE antiphon_work ADD COLUMN endpoint TEXT NOT NULL DEFAULT '';
+ALTER TABLE antiphon_work ADD COLUMN approvals TEXT NOT NULL DEFAULT '';
+CREATE TABLE antiphon_endpoints (
+	url      TEXT PRIMARY KEY,
+	requests INTEGER NOT NULL DEFAULT 0,
+	tokens   INTEGER NOT NULL DEFAULT 0,
+	runs     INTEGER NOT NULL DEFAULT 0,
+	stopped  TEXT NOT NULL DEFAULT '',
+	until    INTEGER NOT NULL DEFAULT 0,
+	pause    INTEGER NOT NULL DEFAULT 0,
+	next     REAL NOT NULL DEFAULT 0,
+	paid     REAL NOT NULL DEFAULT 0
+);
+CREATE TABLE antiphon_schedules (
+	name    TEXT PRIMARY KEY,
+	due     INTEGER NOT NULL,
+	sum     BLOB NOT NULL,
+	data    BLOB NOT NULL,
+	fired   INTEGER NOT NULL DEFAULT 0,
+	session TEXT NOT NULL DEFAULT '',
+	note    BLOB NOT NULL,
+	version INTEGER NOT NULL DEFAULT 0
+);

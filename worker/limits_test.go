@@ -1,0 +1,128 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/worker"
+
+	_ "modernc.org/sqlite"
+
+	_ "github.com/antiphon-go/antiphon/session/sqlstore"
+)
+
+// shared is a store with limits, an endpoint, and two workers.
+type shared struct {
+	*rig
+	kept   store.Store
+	queue  queue.Queue
+	limits queue.Limits
+	server *agenttest.Server
+	a, b   *worker.Worker
+}
+
+func newShared(t *testing.T, answers ...agenttest.Reply) *shared {
+	t.Helper()
+	r := newRig(t, "<config model=\"m\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n", talk)
+	kept, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = kept.Close() }) // the test looked at what it holds
+	s := &shared{rig: r, kept: kept, queue: kept.(queue.Queue), limits: kept.(queue.Limits), server: agenttest.NewServer(t, answers...)}
+	s.a, s.b = s.of("a"), s.of("b")
+	return s
+}
+
+// of returns a worker of the store.
+func (s *shared) of(name string) *worker.Worker {
+	w := s.another(name)
+	w.Config.Store, w.Config.Endpoint.BaseURL = s.kept, s.server.URL
+	s.agree(w)
+	return w
+}
+
+// leave submits work of a session and returns its id.
+func (s *shared) leave(name, text string) string {
+	s.Helper()
+	j := s.job(name, text)
+	j.Config.Store, j.Config.Session = s.kept, name
+	return s.submit(j).Session.ID
+}
+
+func (s *shared) state(id string) queue.Work {
+	s.Helper()
+	w, err := s.queue.Work(s.Context(), id)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return w
+}
+
+// An endpoint that asks one worker to wait is left alone by the others, whose work waits.
+// Nobody counts that as a failure of theirs.
+func TestRetryAfterIsShared(t *testing.T) {
+	s := newShared(t, agenttest.Failure(http.StatusTooManyRequests, "rate_limit_exceeded", "slow down").RetryAfter("3600"), agenttest.Completed(item.Assistant("Hello.")))
+	one := s.leave("one", "hello")
+	s.once(s.a)
+	if w := s.state(one); w.State != queue.Ready || !w.Due.After(time.Now().Add(50*time.Minute)) {
+		t.Errorf("the first: %+v", w)
+	}
+	two := s.leave("two", "hello")
+	s.once(s.b)
+	if w := s.state(two); w.State != queue.Ready || w.Attempts != 0 || w.Claim != 0 {
+		t.Errorf("the second began: %+v", w)
+	}
+	if n := len(s.server.Requests()); n != 1 {
+		t.Fatalf("%d requests were sent", n)
+	}
+	if err := s.limits.Stop(t.Context(), s.server.URL, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.once(s.b)
+	if w := s.state(two); w.State != queue.Done || w.Endpoint != s.server.URL {
+		t.Errorf("after the pause: %+v", w)
+	}
+}
+
+// A run that is under way sends nothing more once the endpoint has asked another worker to
+// wait. It goes on later, and what finished does not run again.
+func TestRunPauses(t *testing.T) {
+	s := newShared(t)
+	s.server.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
+		if n > 0 {
+			return agenttest.Completed(item.Assistant("Noted."))
+		}
+		if err := s.limits.Slow(t.Context(), s.server.URL, time.Hour); err != nil {
+			t.Error(err)
+		}
+		return agenttest.Completed(item.Call("call_1", "append_to_file", `{"path":"notes.txt","content":"once\n"}`))
+	})
+	id := s.leave("one", "note it")
+	s.once(s.a)
+	if w := s.state(id); w.State != queue.Ready || w.Attempts != 0 || !w.Due.After(time.Now().Add(50*time.Minute)) {
+		t.Errorf("%+v", w)
+	}
+	if n := len(s.server.Requests()); n != 1 {
+		t.Fatalf("%d requests were sent", n)
+	}
+	if err := s.limits.Stop(t.Context(), s.server.URL, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.queue.Move(t.Context(), s.state(id), queue.Ready, ""); err != nil {
+		t.Fatal(err)
+	}
+	s.once(s.a)
+	if w := s.state(id); w.State != queue.Done || len(s.server.Requests()) != 2 {
+		t.Errorf("%d requests, %+v", len(s.server.Requests()), w)
+	}
+}
