@@ -21,7 +21,18 @@ type report struct {
 	size    *sizes
 }
 
-func (r *report) add(res result) { r.results = append(r.results, res) }
+// add adds the result of a row. It asks for the figures of bars and notes, which are measured
+// when they are first asked for: what later rows leave behind, such as thousands of idle
+// connections, would change them.
+func (r *report) add(res result) {
+	for _, b := range res.bars {
+		b.got(res)
+	}
+	if res.note != nil {
+		res.note()
+	}
+	r.results = append(r.results, res)
+}
 
 // ours and theirs return the figures of a row's first two libraries.
 func (r result) ours() figure   { return r.figures[0] }
