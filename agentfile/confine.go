@@ -60,11 +60,15 @@ func (f *File) confinedTool(decl *chatmd.Tool, o Options) (profile, *chatmd.Erro
 	if !runsPrograms(decl) {
 		return nil, f.noPrograms(decl)
 	}
-	what := asName(decl.Name)
+	return f.confined(decl, o, usualCommand, program(decl), f.files.Roots()[0].Path)
+}
+
+// program describes a tool that runs programs for a power.
+func program(decl *chatmd.Tool) string {
 	if command := decl.Value("command"); command != "" {
-		what += ", that is " + command
+		return asName(decl.Name) + ", that is " + trust.CommandLine(words(command)...)
 	}
-	return f.confined(decl, o, usualCommand, what, f.files.Roots()[0].Path)
+	return asName(decl.Name)
 }
 
 // confinedServer sets the profile of a server's program.
@@ -72,7 +76,7 @@ func (f *File) confinedServer(decl *chatmd.Tool, server *mcpbridge.Server, o Opt
 	if len(server.Command) == 0 {
 		return f.noPrograms(decl)
 	}
-	what := "the MCP server " + strings.TrimSpace(strings.TrimPrefix(decl.Value("mcp_server"), "stdio:"))
+	what := "the MCP server " + trust.CommandLine(server.Command...)
 	server.Sandbox, problem = f.confined(decl, o, usualServer, what, server.Dir)
 	return problem
 }

@@ -302,7 +302,7 @@ func (g *gate) command(dir string, words []string, at place) (scripts []trust.So
 			why = "outside"
 		}
 		if why != "" {
-			g.wants(trust.Power{Kind: trust.Varies, What: name + " (" + why + ")", Where: strings.Join(words, " ") + " in " + dir}, at)
+			g.wants(trust.Power{Kind: trust.Varies, What: trust.CommandLine(name) + " (" + why + ")", Where: trust.CommandLine(words...) + " in " + dir}, at)
 		}
 	}
 	return scripts
@@ -390,7 +390,7 @@ func (g *gate) hash(path string) (hash, why string) {
 func (g *gate) server(decl *chatmd.Tool, s *mcpbridge.Server, at place) (scripts []trust.Source) {
 	p := trust.Power{Kind: trust.Connects, What: s.URL}
 	if len(s.Command) > 0 {
-		p = trust.Power{Kind: trust.Starts, What: strings.TrimSpace(strings.TrimPrefix(decl.Value("mcp_server"), "stdio:")), Where: s.Dir}
+		p = trust.Power{Kind: trust.Starts, What: trust.CommandLine(s.Command...), Where: s.Dir}
 		scripts = g.command(s.Dir, s.Command, at)
 		g.outside(s, at)
 	}

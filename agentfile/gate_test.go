@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
@@ -85,13 +86,17 @@ func TestPowers(t *testing.T) {
 		{`<tool name="get_contents"><read id="d" path="../outside"/></tool><tool name="markdown_search"/><user>x</user>`, "reads OUTSIDE/"},
 		// Programs, calls without approval, variables.
 		{`<tool mcp_server="stdio:npx -y 'some server'"/><user>x</user>`, `starts the program npx -y 'some server' in WORK`},
+		{`<tool mcp_server='stdio:  "npx"  -y some\ server'/><user>x</user>`, `starts the program npx -y 'some server' in WORK`},
+		{`<tool mcp_server='stdio:sh "s.sh x"'/><user>x</user>`, `starts the program sh 's.sh x' in WORK`},
+		{`<tool mcp_server='stdio:node linked "a b, which x uses"'/><user>x</user>`, "starts the program node linked 'a b, which x uses' in WORK\ndoes not ask again when linked (a link to outside) changes, which node linked 'a b, which x uses' in WORK uses"},
 		{`<tool mcp_server="stdio:sh s.sh" approval="allow" server="s" include="a,b"/><user>x</user>`, "starts the program sh s.sh in WORK\nallows itself a, b of the MCP server s in WORK, without asking"},
 		{`<tool mcp_server="https://mcp.example/mcp" approval="allow" server="w in /tmp, after asking" include="a,(b)"/><user>x</user>`, "allows itself a, \"(b)\" of the MCP server \"w in /tmp, after asking\" in WORK, without asking\nconnects to the MCP server https://mcp.example/mcp"},
 		{`<tool mcp_server="https://mcp.example/mcp" client_id_env="ID" client_secret_env="SECRET"/><user>x</user>`,
 			"sends the variable ID to https://mcp.example/mcp\nsends the variable SECRET to https://mcp.example/mcp\nconnects to the MCP server https://mcp.example/mcp"},
-		{`<tool name="run_command" shell approval="allow"/><user>x</user>`, "allows itself run_command in WORK, without asking"},
-		{`<tool name="hi" command="sh s.sh" approval="allow"/><user>x</user>`, "allows itself hi, that is sh s.sh in WORK, without asking"},
-		{`<tool name="webpage_to_markdown" approval="allow"/><user>x</user>`, "allows itself webpage_to_markdown in WORK, without asking"},
+		{`<tool name="run_command" shell approval="allow"/><user>x</user>`, "allows itself run_command (any command that the model chooses) in WORK, without asking"},
+		{`<tool name="hi" command="sh s.sh" approval="allow"/><user>x</user>`, "allows itself hi, that is sh s.sh (and arguments that the model adds) in WORK, without asking"},
+		{`<tool name="hi" command="echo  (and%20nothing%20else)" approval="allow"/><user>x</user>`, "allows itself hi, that is echo '(and' nothing 'else)' (and arguments that the model adds) in WORK, without asking"},
+		{`<tool name="webpage_to_markdown" approval="allow"/><user>x</user>`, "allows itself webpage_to_markdown (any page that the model chooses) in WORK, without asking"},
 		{`<tool name="other" agent="loud.md" local/><user>x</user>`, "starts the program touch started in WORK"},
 		{`<user><agent src="loud.md" local/></user>`, "starts the program touch started in WORK"},
 		// What its programs may do.
@@ -156,6 +161,28 @@ func TestPowers(t *testing.T) {
 			}
 			p.checkQuiet(t, path, o, err, refused.Claim.Powers)
 		})
+	}
+}
+
+// K1: a person who knows none of the built-in tools can read what those do that a file allows
+// itself.
+func TestAllowedBuiltinsAreExplained(t *testing.T) {
+	p := newPlace(t)
+	explained := 0
+	for _, b := range toolkit.Builtins() {
+		for _, name := range append([]string{b.Name}, b.Aliases...) {
+			path := write(t, `<tool name="`+name+`" approval="allow"/><user>x</user>`, p.work, "agent.md")
+			o := p.options()
+			o.Check = true
+			for _, power := range load(t, path, o).Claim().Powers {
+				if explained++; !strings.HasPrefix(power.String(), "allows itself "+name+" (any ") {
+					t.Errorf("it says only: %s", power)
+				}
+			}
+		}
+	}
+	if explained < 6 {
+		t.Errorf("only %d tools need a power", explained)
 	}
 }
 
@@ -226,7 +253,7 @@ func TestConsentIsAskedUntilAllIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	want := []string{"reads OUTSIDE/tools.md", "allows itself run_command in WORK, without asking\nreads OUTSIDE/tools.md"}
+	want := []string{"reads OUTSIDE/tools.md", "allows itself run_command (any command that the model chooses) in WORK, without asking\nreads OUTSIDE/tools.md"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked %q", asked)
 	}

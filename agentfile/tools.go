@@ -176,14 +176,27 @@ func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Optio
 		return f.unknownTool(decl)
 	}
 	f.Tools = append(f.Tools, declaredAs(t, decl, o.agentPath()))
-	acts := asName(decl.Name)
-	switch command := decl.Value("command"); {
-	case tool.AnnotationsOf(t).ReadOnly:
-		acts = ""
-	case command != "":
-		acts += ", that is " + command
+	acts := ""
+	if !tool.AnnotationsOf(t).ReadOnly {
+		acts = program(decl) + " (" + chosen(decl) + ")"
 	}
 	return f.approve(decl, o, acts)
+}
+
+// chosen says for a power what of a tool's calls the model chooses. No name that a file chose has
+// parentheses there, so none says the opposite.
+func chosen(decl *chatmd.Tool) string {
+	if decl.Value("command") != "" {
+		return "and arguments that the model adds"
+	}
+	builtin, _ := toolkit.Lookup(decl.Name)
+	switch {
+	case slices.Contains(builtin.Needs, toolkit.NeedPrograms):
+		return "any command that the model chooses"
+	case slices.Contains(builtin.Needs, toolkit.NeedNetwork):
+		return "any page that the model chooses"
+	}
+	return "any change of files that the model chooses"
 }
 
 // disguised refuses a command or an agent with the name of a built-in tool: people who

@@ -28,12 +28,13 @@ const (
 	// Unconfines lets a program run outside of the sandbox, with all permissions of the
 	// user. What is the program or the tool that runs it.
 	Unconfines Kind = "unconfines"
-	// Starts starts a program as soon as the agent runs. What is the command line.
+	// Starts starts a program as soon as the agent runs. What is its [CommandLine].
 	Starts Kind = "starts"
 	// Varies starts a program that uses what no agreement covers: it may change without a
-	// question. What is the file or folder and why, and Where the program and its folder.
+	// question. What is the file or folder and why, and Where the [CommandLine] and its folder.
 	Varies Kind = "varies"
-	// Allows lets the model use a tool without an approval. What is the tool.
+	// Allows lets the model use a tool without an approval. What is the tool, and what the model
+	// chooses of its calls.
 	Allows Kind = "allows"
 	// Changes lets the model read a folder, and its tools and programs write and delete there.
 	// What is the path.
@@ -137,12 +138,42 @@ func withHost(address string) string {
 	return phrase(host) + ": "
 }
 
-// phrase returns a visible text that pushes nothing off the screen by blanks.
+// phrase returns a visible text that pushes nothing off the screen by blanks. No two texts look
+// the same: what is written like an invisible character or a number of blanks is changed, too.
 func phrase(text string) string {
-	return blanks.ReplaceAllStringFunc(Visible(text), func(run string) string { return fmt.Sprintf("␣×%d", len(run)) })
+	text = Visible(lookalikes.Replace(text))
+	return blanks.ReplaceAllStringFunc(text, func(run string) string {
+		n := len(strings.TrimRight(run, "0123456789"))
+		if n == len(run) {
+			return fmt.Sprintf("␣×%d", n)
+		}
+		return fmt.Sprintf("␣×%d %s", n-1, run[n:])
+	})
 }
 
-var blanks = regexp.MustCompile(" {3,}")
+var (
+	blanks     = regexp.MustCompile(" {3,}[0-9]?")
+	lookalikes = strings.NewReplacer("<U+", "<U+003C>U+", "␣", "<U+2423>")
+)
+
+// CommandLine returns the words of a command as a person reads them: like a line for a shell,
+// with quotes around words that could be taken for others. Characters that nobody sees are as
+// they are, see [Visible].
+func CommandLine(words ...string) string {
+	var line []string
+	for _, word := range words {
+		if word == "" || !strings.HasPrefix(word, "-") && strings.Contains(word, "=") || strings.ContainsFunc(word, special) {
+			word = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+		line = append(line, word)
+	}
+	return strings.Join(line, " ")
+}
+
+// special reports whether a character may mean something to a shell, or look like another one.
+func special(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@,+%=", r)
+}
 
 // Visible returns a text with every character that a person would not see, or that hides or
 // reorders others, as its number, such as <U+202E>. It keeps letters, numbers, punctuation, symbols

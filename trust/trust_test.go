@@ -5,6 +5,7 @@ package trust_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -76,6 +77,40 @@ func TestVisible(t *testing.T) {
 	} {
 		if got := trust.Visible(text); got != want {
 			t.Errorf("%+q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// K1: a command line reads as what is run, and no two of them are the same text, also for a
+// person: neither where a word ends nor what invisible characters stand for is left open.
+func TestCommandLine(t *testing.T) {
+	words := []string{"", "a", "b", "a b", "a  b", "a   b", "a\u2423×3b", "a          0", "a   0", "a\u2423×30", "a\u2423×3", "a   ", "'", "''", `"`, `\`, "'a", "a'b", "a=b", "-a=b", "--c=d e", "$HOME", "*", "~",
+		"a\u202eb", "a<U+202E>b", "<U+003C>U+202E>", "a\tb", "a\nb", "é", "https://x.example/a,b@c+d%20:e", "x;y", "(and more)", "#", "!", "[x]", "{a,b}", "^", "\u0301"}
+	sh, err := exec.LookPath("sh")
+	seen := map[string][]string{}
+	for _, a := range words {
+		for _, list := range [][]string{{"p", a}, {a}, {"p", a, "b"}, {"p", "b", a}, {"p", a + " b"}} {
+			line := trust.CommandLine(list...)
+			said := trust.Power{Kind: trust.Starts, What: line, Where: "/w"}.String()
+			if other, ok := seen[said]; ok && !slices.Equal(other, list) {
+				t.Errorf("%q and %q look alike: %s", other, list, said)
+			}
+			seen[said] = list
+			if err != nil {
+				continue
+			}
+			if out, err := exec.CommandContext(t.Context(), sh, "-c", `printf '%s\0' `+line).Output(); err != nil || string(out) != strings.Join(list, "\x00")+"\x00" {
+				t.Errorf("a shell reads %s as %q: %v", line, out, err)
+			}
+		}
+	}
+	for line, want := range map[string]string{
+		trust.CommandLine("npx", "-y", "@scope/server@1.2", "--import=./x.mjs", "https://x.example/y"): "npx -y @scope/server@1.2 --import=./x.mjs https://x.example/y",
+		trust.CommandLine("A=b", "c d", "it's"):                                                        `'A=b' 'c d' 'it'\''s'`,
+		trust.CommandLine():                                                                            "",
+	} {
+		if line != want {
+			t.Errorf("got %s, want %s", line, want)
 		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // person is the user at the terminal, who approves calls and answers the questions
@@ -348,9 +349,9 @@ func likeness(rule session.Rule) string {
 	case len(words) == 0:
 		return visible("under " + rule.Under)
 	case words[len(words)-1] == session.KnownOptions:
-		return visible(commandLine(words[:len(words)-1]) + " with options known to be harmless")
+		return visible(trust.CommandLine(words[:len(words)-1]...) + " with options known to be harmless")
 	}
-	return visible("only this: " + commandLine(words))
+	return visible("only this: " + trust.CommandLine(words...))
 }
 
 // edit asks for other arguments. It reports false if the input cannot be meant as
@@ -404,7 +405,7 @@ func waiting(std stdio, wanted []agent.PendingApproval) error {
 			fmt.Fprintf(std.err, "   a tool of %s\n", shorten(visible(p.Of), 1000))
 		}
 		if p.Command != nil {
-			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(commandLine(p.Command)), 1000))
+			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(trust.CommandLine(p.Command...)), 1000))
 		}
 		if p.Sandbox != "" {
 			fmt.Fprintf(std.err, "   %s\n", inSandbox(p.Sandbox))

@@ -44,7 +44,7 @@ package main
 -- tide.md --
 <config model="rehearsal:tide.script" base_url="https://models.harbour.example/v1"/>
 <tool mcp_server="stdio:go run ./server"/>
-<tool name="tide" command="curl -s https://tides.example/oslo" description="Tells the tide." approval="allow"/>
+<tool name="tide" command="tides oslo" description="Tells the tide." approval="allow"/>
 <user>When is high tide?</user>
 `},
 	{name: "question-command", confined: true, label: "The question about a command", line: "antiphon run build.md",

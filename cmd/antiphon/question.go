@@ -12,6 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // shortCall is the maximum length in characters of a call on one line.
@@ -60,7 +61,7 @@ func inSandbox(profile string) string {
 // run shows a command in the place of the arguments.
 func (s *shown) run(command []string) {
 	s.lines = nil
-	if line := commandLine(command); len(line) <= shortCall && !strings.Contains(line, "\n") {
+	if line := trust.CommandLine(command...); len(line) <= shortCall && !strings.Contains(line, "\n") {
 		s.add("   ", "runs: "+visible(line), "")
 		return
 	}
@@ -68,16 +69,6 @@ func (s *shown) run(command []string) {
 	for _, word := range command {
 		s.named("-", word)
 	}
-}
-
-// commandLine returns a command in shell syntax, so that a person sees the end of
-// each argument.
-func commandLine(command []string) string {
-	var words []string
-	for _, word := range command {
-		words = append(words, quoted(word))
-	}
-	return strings.Join(words, " ")
 }
 
 // inFull formats a call: a script as lines, a patch as a diff, other arguments by

@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // renameCommand is antiphon sessions rename.
@@ -147,15 +148,7 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 }
 
 // quoted returns a name in shell syntax.
-func quoted(name string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' || r == '/'
-	}
-	if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !plain(r) }) {
-		return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
-	}
-	return name
-}
+func quoted(name string) string { return trust.CommandLine(name) }
 
 // resetCommand is antiphon sessions reset.
 type resetCommand struct {

@@ -39,7 +39,7 @@ func TestTrustQuestion(t *testing.T) {
 			write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"mark\" command=\"sh mark.sh\" description=\"Marks.\" approval=\"allow\"/>\n<user>Mark.</user>\n")
 			term := openTerminal(t, dir, strings.TrimSuffix(tt.line, "; "))
 			first := term.until(t, question)
-			if !strings.Contains(first, "?? agent.md is not trusted yet. It\n   allows itself mark, that is sh mark.sh in "+dir) {
+			if !strings.Contains(first, "?? agent.md is not trusted yet. It\n   allows itself mark, that is sh mark.sh (and arguments that the model adds)") {
 				t.Errorf("the screen:\n%s", first)
 			}
 			for i := 0; i < len(tt.steps); i += 2 {

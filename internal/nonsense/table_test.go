@@ -426,6 +426,7 @@ var functions = []function{
 	{"toolkit/web", "HTMLToText", web.HTMLToText},
 	{"toolkit/web", "Tool", web.Tool},
 	{"tracing", "New", tracing.New},
+	{"trust", "CommandLine", trust.CommandLine},
 	{"trust", "Visible", trust.Visible},
 	{"trust", "Hash", trust.Hash},
 	{"trust", "Everything", trust.Everything},
