@@ -34,7 +34,7 @@ type Runner struct {
 	// Connect starts the servers that the file's tools need. It may be nil.
 	Connect func(context.Context, *File) error
 	// Adjust may change the agents, as in [File.AgentBy]. It may be nil.
-	Adjust func(*agent.Agent) error
+	Adjust func(*File, *agent.Agent) error
 	// Used is called with the usage of each agent that ran. The usage does not include
 	// agents in its own messages: Used is called for each of those too. It may be nil.
 	Used func(*File, agent.Usage)
@@ -76,7 +76,7 @@ func (s *sources) ask(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return nil, "", errors.New("agents are not run here")
 	}
 	o := s.o
-	o.loading, o.named = append(slices.Clip(o.loading), path), placeIn(ref)
+	o.loading, o.named, o.Allow = append(slices.Clip(o.loading), path), placeIn(ref), elsewhere(o.Allow)
 	file, err := Load(ctx, path, o)
 	if err != nil {
 		return nil, "", err

@@ -51,7 +51,9 @@ type Options struct {
 	Sandbox string
 	Hosts   []string
 	// Allow are patterns for names of tools. approval="ask" has no effect on these
-	// tools, because the person who runs the file has allowed them already.
+	// tools, because the person who runs the file has allowed them already. In files of other
+	// agents they are about built-in tools, except for "*": a command of such a file may have
+	// the name of one that the person means.
 	Allow []string
 
 	// Protected are paths of further files and folders that a person is asked about

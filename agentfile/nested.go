@@ -35,7 +35,7 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	if at := slices.Index(o.loading, path); at >= 0 {
 		return bad("the agent is a tool of itself: "+strings.Join(append(o.loading[at:], path), " → "), "")
 	}
-	o.loading, o.named = append(slices.Clip(o.loading), path), f.at(decl.Element)
+	o.loading, o.named, o.Allow = append(slices.Clip(o.loading), path), f.at(decl.Element), elsewhere(o.Allow)
 	file, err := Load(ctx, path, o)
 	if errors.Is(err, ErrWithheld) {
 		f.Partial = true
@@ -53,15 +53,29 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	return nil
 }
 
+// elsewhere returns the patterns of [Options.Allow] for another file than the one that the person
+// named.
+func elsewhere(allow []string) (patterns []string) {
+	if slices.Contains(allow, "*") {
+		return []string{"*"}
+	}
+	for _, name := range builtinNames() {
+		if matches(allow, name) {
+			patterns = append(patterns, name)
+		}
+	}
+	return patterns
+}
+
 // Models selects the model for an agent's file: the file that was loaded, or one of
 // its tools.
 type Models func(*File) (model agent.Model, name string, err error)
 
 // AgentBy is like [File.Agent], and includes the agents that the file declares as
 // tools. Each agent, including the file's own, gets its model from models. adjust
-// may change each agent, to set what all have in common: rules, the approver,
+// may change the agent of each file, to set what all have in common: rules, the approver,
 // prices, the form of outputs. It may be nil.
-func (f *File) AgentBy(models Models, adjust func(*agent.Agent) error) (*agent.Agent, error) {
+func (f *File) AgentBy(models Models, adjust func(*File, *agent.Agent) error) (*agent.Agent, error) {
 	if models == nil {
 		return nil, errors.New("agentfile: AgentBy needs a function that selects the models")
 	}
@@ -84,7 +98,7 @@ func (f *File) AgentBy(models Models, adjust func(*agent.Agent) error) (*agent.A
 		a.Tools = append(a.Tools, declaredAs(t, n.decl, ""))
 	}
 	if adjust != nil {
-		err = adjust(a)
+		err = adjust(f, a)
 	}
 	return a, err
 }

@@ -45,7 +45,7 @@ func TestProtectedNestedAgents(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = f.Close() })
 	tools := []tool.Tool{f.Tools[0]}
-	a, err := f.AgentBy(func(*agentfile.File) (agent.Model, string, error) { return new(responses.Client), "m", nil }, func(a *agent.Agent) error {
+	a, err := f.AgentBy(func(*agentfile.File) (agent.Model, string, error) { return new(responses.Client), "m", nil }, func(_ *agentfile.File, a *agent.Agent) error {
 		for _, t := range a.Tools {
 			if def, ok := t.Definition().(*item.FunctionTool); ok && def.Name == "append_to_file" {
 				tools = append(tools, t)

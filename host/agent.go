@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/toolkit"
 )
 
 // errClosed reports a Host that [Open] did not return, or that was closed.
@@ -56,13 +58,13 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 	}
 	providers := newProviders(&h.cfg.Endpoint, &h.cfg.FrontEnd)
 	h.stops = append(h.stops, providers.close)
-	a, err := h.File.AgentBy(providers.of, func(a *agent.Agent) error { return h.adjust(ctx, a) })
+	a, err := h.File.AgentBy(providers.of, func(f *agentfile.File, a *agent.Agent) error { return h.adjust(ctx, f, a) })
 	if err != nil {
 		return nil, err
 	}
 	h.limit(a)
 	a.Answer = h.cfg.Answer
-	if err := h.cfg.unmatched(h.names, h.File.Partial || h.unsure.Load()); err != nil {
+	if err := h.cfg.unmatched(h.names, h.allowable, h.File.Partial || h.unsure.Load()); err != nil {
 		return nil, err
 	}
 	if h.cfg.Answers != nil {
@@ -177,8 +179,8 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 		},
 		Connect: h.connect,
 	}
-	r.Adjust = func(a *agent.Agent) error {
-		if err := h.adjust(ctx, a); err != nil {
+	r.Adjust = func(f *agentfile.File, a *agent.Agent) error {
+		if err := h.adjust(ctx, f, a); err != nil {
 			return err
 		}
 		h.limit(a)
@@ -219,8 +221,8 @@ func speaks(m agent.Model, named string) (dialect.Info, bool) {
 	return api.Info(), true
 }
 
-// adjust applies the configuration to one agent.
-func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
+// adjust applies the configuration to the agent of a file.
+func (h *Host) adjust(ctx context.Context, f *agentfile.File, a *agent.Agent) error {
 	c := &h.cfg
 	set, err := a.ToolSet(ctx)
 	if err != nil {
@@ -239,10 +241,16 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	if slices.ContainsFunc(a.Request.Tools, func(t item.Tool) bool { return t.ToolType() == item.ToolMCP }) {
 		h.unsure.Store(true) // only the endpoint knows the names of its server's tools
 	}
-	h.names = append(append(h.names, set.Names()...), tool.ReadOutputName)
-	a.Policy.Rules = append(a.Policy.Rules, c.Rules...)
-	if c.Hint != nil {
+	names := append(set.Names(), tool.ReadOutputName)
+	h.names = append(h.names, names...)
+	if f == h.File {
+		h.allowable = append(h.allowable, names...)
+		a.Policy.Rules = append(a.Policy.Rules, c.Rules...)
 		a.Policy.Hint = c.Hint
+	} else {
+		h.allowable = append(h.allowable, slices.DeleteFunc(names, func(name string) bool { return !builtin(name) })...)
+		a.Policy.Rules = append(a.Policy.Rules, rulesElsewhere(c.Rules)...)
+		a.Policy.Hint = c.hintElsewhere(f.Path)
 	}
 	if a.Policy.Pause = c.Pause; c.Approver != nil && !c.Pause {
 		a.Policy.Approver, a.Policy.Shared = c.Approver, c.keeps()
@@ -266,6 +274,46 @@ func (h *Host) adjust(ctx context.Context, a *agent.Agent) error {
 	a.Setup.Program = c.Program
 	h.watch(a)
 	return h.shape(a, set)
+}
+
+// rulesElsewhere returns the rules for the agents of other files than the one that the
+// configuration names. A rule that allows means the tools of that file: a stranger's command
+// may have the same name. In other files it is about built-in tools, unless it is about all.
+func rulesElsewhere(rules []session.Rule) (list []session.Rule) {
+	for _, r := range rules {
+		if r.Verdict != session.Allow || r.Tool == "*" || r.Definition != "" {
+			list = append(list, r)
+			continue
+		}
+		for _, b := range toolkit.Builtins() {
+			for _, name := range append([]string{b.Name}, b.Aliases...) {
+				if ok, err := path.Match(r.Tool, name); ok && err == nil {
+					own := r
+					own.Tool = name
+					list = append(list, own)
+				}
+			}
+		}
+	}
+	return list
+}
+
+func builtin(name string) bool {
+	_, known := toolkit.Lookup(name)
+	return known
+}
+
+// hintElsewhere is Hint for the agents of another file.
+func (c *Config) hintElsewhere(file string) func(string) string {
+	if c.Hint == nil {
+		return nil
+	}
+	return func(tool string) string {
+		if builtin(tool) {
+			return c.Hint(tool)
+		}
+		return fmt.Sprintf(`It is a tool of %s: that file can allow it with approval="allow", if the user trusts the file.`, filepath.Base(file))
+	}
 }
 
 // shape sets the output limits: images are adapted to the model and long texts

@@ -72,7 +72,8 @@ type Config struct {
 	// Rules decide which calls may run, in addition to the file's rules. Deny has
 	// precedence over Ask, and Ask over Allow. A rule to deny or ask that matches no
 	// tool is an error, because a typing error would let calls run. Rule.From names
-	// the setting in messages.
+	// the setting in messages. A rule to allow is about the tools of File and, in the agents
+	// of other files, about built-in tools; one for "*" is about all tools of all agents.
 	Rules []session.Rule
 	// Answers are used, each once, before the Approver is asked.
 	Answers *Answers
@@ -290,9 +291,13 @@ const maxListed = 20
 // ask rule that is an error, because a typing error would let a call run. For
 // patterns it is a warning, and also for names while not all tools are known: those
 // of an agent in a message that is not asked again, or of an MCP server that did not
-// start.
-func (c *Config) unmatched(names []string, unsure bool) error {
+// start. A rule that allows is about the tools in allowable.
+func (c *Config) unmatched(all, allowable []string, unsure bool) error {
 	for _, r := range c.Rules {
+		names := all
+		if r.Verdict == session.Allow && r.Tool != "*" {
+			names = allowable
+		}
 		if slices.ContainsFunc(names, func(name string) bool { ok, err := path.Match(r.Tool, name); return ok && err == nil }) {
 			continue
 		}

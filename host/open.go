@@ -46,9 +46,11 @@ type Host struct {
 	earlier    []session.Entry // entries of earlier runs
 	fresh      bool            // the session was made for this run, which has not begun
 
-	agent  *agent.Agent
-	names  []string    // of all tools, including those of agents as tools
-	unsure atomic.Bool // an MCP server is missing, so names may be missing too
+	agent *agent.Agent
+	names []string // of all tools, including those of agents as tools
+	// allowable are those that a rule of the configuration can allow by name.
+	allowable []string
+	unsure    atomic.Bool // an MCP server is missing, so names may be missing too
 
 	unrecorded atomic.Bool // the audit log could not be written, as a notice said
 

@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
 )
 
 // runCommand is antiphon run.
@@ -50,7 +51,7 @@ type runCommand struct {
 
 	endpointFlags `group:"who"`
 
-	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval; * means all."`
+	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
 	Ask         []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
 	Deny        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
 	ApproveFrom string   `group:"may" placeholder:"FILE" help:"Read approvals of calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
@@ -280,7 +281,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 		}
 		switch p := progressOf(ev); p.Kind {
 		case agent.ProgressUnapproved:
-			refused.add(p)
+			refused.add(p, ev)
 		case agent.ProgressWaiting:
 			waits = append(waits, *p.Pending)
 		}
@@ -332,13 +333,18 @@ func progressOf(ev agent.Event) agent.Progress {
 // unapproved are the tools whose calls nobody could approve.
 type unapproved struct {
 	allowable []string // --allow would let the calls run
+	elsewhere []string // they belong to other files
 	others    []string // no rule would
 }
 
-func (u *unapproved) add(p agent.Progress) {
+func (u *unapproved) add(p agent.Progress, ev agent.Event) {
 	list := &u.allowable
-	if p.Reason != "" {
+	_, nested := ev.(agent.SubagentEvent)
+	switch _, builtin := toolkit.Lookup(p.Tool); {
+	case p.Reason != "":
 		list = &u.others
+	case nested && !builtin:
+		list = &u.elsewhere
 	}
 	if !slices.Contains(*list, p.Tool) {
 		*list = append(*list, p.Tool)
@@ -350,6 +356,9 @@ func (u *unapproved) err() error {
 	var parts []string
 	if tools := u.allowable; len(tools) > 0 {
 		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s, so they were refused; --allow %s lets them run", strings.Join(tools, ", "), strings.Join(tools, ",")))
+	}
+	if tools := u.elsewhere; len(tools) > 0 {
+		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s, which are tools of other files, so they were refused; approval=\"allow\" there and your trust let them run", strings.Join(tools, ", ")))
 	}
 	if tools := u.others; len(tools) > 0 {
 		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s that no rule covers, so they were refused; run it at a terminal, or with --pause", strings.Join(tools, ", ")))
