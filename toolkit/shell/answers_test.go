@@ -33,6 +33,7 @@ type playground struct {
 	command *Command
 	set     *tool.Set
 	clean   string
+	damage  func() string // harm of the last command that is not in the files; may be nil
 }
 
 // outsideMark is in all files that a command must not read.
@@ -132,6 +133,9 @@ func (p *playground) state() string {
 		if err != nil {
 			return err
 		}
+		if strings.HasSuffix(path, "home/.kube/cache") { // what kubectl remembers of each server
+			return filepath.SkipDir
+		}
 		fmt.Fprintf(&b, "%s %v", path, e.Type())
 		if e.Type().IsRegular() {
 			info, err := e.Info()
@@ -159,13 +163,19 @@ func (p *playground) keep() {
 
 func (p *playground) restore() {
 	p.t.Helper()
-	entries, err := os.ReadDir(p.work())
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	for _, e := range entries { // the workspace itself stays: it is open
-		if err := os.RemoveAll(filepath.Join(p.work(), e.Name())); err != nil {
+	for _, dir := range []string{p.base, p.work()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
 			p.t.Fatal(err)
+		}
+		for _, e := range entries {
+			path := filepath.Join(dir, e.Name())
+			if path == p.work() { // it stays: it is open
+				continue
+			}
+			if err := os.RemoveAll(path); err != nil {
+				p.t.Fatal(err)
+			}
 		}
 	}
 	if out, err := exec.Command("cp", "-a", p.clean+"/.", p.base).CombinedOutput(); err != nil {
@@ -197,6 +207,8 @@ func (p *playground) does(before string, call tool.Call) (harm, text string) {
 		return "reads outside", text
 	case before != p.state():
 		return "writes", text
+	case p.damage != nil:
+		return p.damage(), text
 	}
 	return "", text
 }
@@ -236,6 +248,62 @@ var harmless = map[string][]string{
 	"find|.": {"-name|*.go", "-type|f|-mtime|-1|-size|-10k", "(|-name|a|-o|-name|b|)|-prune"}, "sort|f": {"-u|g", "-k2,2|-n|f", "-t,|-k|1"}, "diff|f|g": {"-u"}, "sed|-n|1p|f": {"-n|1,20p|g", "-n|$p|f"}, "make|all": {"-j4|all", "-k|all"},
 }
 
+// counts are those of pairs: how many there were, how many of them were asked about, and
+// how many did harm when they were run.
+type counts struct{ pairs, asked, harmful int }
+
+// pairs checks that the answer about the command first covers the command, and of first
+// with each addition nothing that does harm. With demonstrate, what is asked about runs
+// too, so that it is seen what the answer would have let pass.
+func (p *playground) pairs(n *counts, before, first string, additions []string, demonstrate bool) {
+	p.t.Helper()
+	words := strings.Split(first, "|")
+	if _, err := exec.LookPath(words[0]); err != nil {
+		p.t.Logf("%s is not installed: its pairs are left out", words[0])
+		return
+	}
+	rules := p.agreed(words...)
+	if got, why := p.command.Approval(asCall(p.t, "", words...), rules); len(rules) != 1 || got != Allowed {
+		p.t.Errorf("%q: the answer %v covers not even the command itself: %q (%s)", words, rules, got, why)
+		return
+	}
+	known := rules[0].Prefix[len(rules[0].Prefix)-1] == session.KnownOptions
+	verb := 1
+	if known {
+		verb = min(len(words), len(rules[0].Prefix)-1)
+	}
+	seconds := [][]string{}
+	for _, addition := range additions {
+		more := strings.Split(addition, "|")
+		seconds = append(seconds, slices.Concat(words, more), slices.Concat(words[:verb], more, words[verb:]))
+	}
+	for i, second := range seconds {
+		if testing.Short() && i%4 > 0 {
+			continue
+		}
+		n.pairs++
+		call := asCall(p.t, "", second...)
+		got, _ := p.command.Approval(call, rules)
+		if got != Allowed {
+			n.asked++
+			if i%2 > 0 || !demonstrate || testing.Short() {
+				continue
+			}
+		}
+		harm, text := p.does(before, call)
+		if harm != "" {
+			n.harmful++
+			p.restore()
+		}
+		if got == Allowed && harm != "" {
+			p.t.Errorf("yes to %q, then %q runs unasked and %s: %.200s", words, second, harm, text)
+		}
+		if got == Allowed && !known {
+			p.t.Errorf("yes to %q covers %q", words, second)
+		}
+	}
+}
+
 // A6: of more than 500 pairs of a command that a person said yes to and another
 // one, none runs unasked and does something that nobody agreed to. The programs of
 // this machine tell what a command does.
@@ -247,57 +315,13 @@ func TestRememberedPairs(t *testing.T) {
 	p.repositories()
 	p.keep()
 	before := p.state()
-	pairs, asked, harmful := 0, 0, 0
+	var n counts
 	for _, first := range agreedTo {
-		words := strings.Split(first, "|")
-		if _, err := exec.LookPath(words[0]); err != nil {
-			t.Logf("%s is not installed: its pairs are left out", words[0])
-			continue
-		}
-		rules := p.agreed(words...)
-		if got, why := p.command.Approval(asCall(t, "", words...), rules); len(rules) != 1 || got != Allowed {
-			t.Errorf("%q: the answer %v covers not even the command itself: %q (%s)", words, rules, got, why)
-			continue
-		}
-		known := rules[0].Prefix[len(rules[0].Prefix)-1] == session.KnownOptions
-		verb := 1
-		if known {
-			verb = min(len(words), len(rules[0].Prefix)-1)
-		}
-		seconds := [][]string{}
-		for _, addition := range additions {
-			more := strings.Split(addition, "|")
-			seconds = append(seconds, slices.Concat(words, more), slices.Concat(words[:verb], more, words[verb:]))
-		}
-		for i, second := range seconds {
-			if testing.Short() && i%4 > 0 {
-				continue
-			}
-			pairs++
-			call := asCall(t, "", second...)
-			got, _ := p.command.Approval(call, rules)
-			if got != Allowed {
-				asked++
-				if i%2 > 0 || !slices.Contains(demonstrated, first) || testing.Short() {
-					continue
-				}
-			}
-			harm, text := p.does(before, call)
-			if harm != "" {
-				harmful++
-				p.restore()
-			}
-			if got == Allowed && harm != "" {
-				t.Errorf("yes to %q, then %q runs unasked and %s: %.200s", words, second, harm, text)
-			}
-			if got == Allowed && !known {
-				t.Errorf("yes to %q covers %q", words, second)
-			}
-		}
+		p.pairs(&n, before, first, additions, slices.Contains(demonstrated, first))
 	}
-	t.Logf("%d pairs: %d asked about; %d of those that were run are harmful", pairs, asked, harmful)
-	if pairs < 500 || !testing.Short() && harmful < 30 {
-		t.Errorf("%d pairs, of which %d are harmful: too few to show anything", pairs, harmful)
+	t.Logf("%d pairs: %d asked about; %d of those that were run are harmful", n.pairs, n.asked, n.harmful)
+	if n.pairs < 500 || !testing.Short() && n.harmful < 30 {
+		t.Errorf("%d pairs, of which %d are harmful: too few to show anything", n.pairs, n.harmful)
 	}
 }
 

@@ -61,7 +61,8 @@ const (
 		--follow -n: --max-count: --skip: --since: --after: --until: --before: --author: --committer: --grep: -i --regexp-ignore-case -E -F -P
 		--invert-grep --all-match --format= --pretty= --date: --date-order --topo-order --abbrev-commit --no-abbrev-commit --parents --children
 		--left-right --cherry-pick --simplify-by-decoration --full-history --boundary --no-notes -L: -m --cc`
-	kubectlRead = `-n: --namespace: -A --all-namespaces -l: --selector: --no-headers --show-labels -o:wide|json|yaml|name --output:wide|json|yaml|name`
+	// Other formats print what secrets hold. A namespace is part of a name.
+	kubectlRead = `-l: --selector: --no-headers --show-labels -o:wide|name --output:wide|name`
 )
 
 var verbs = map[string]verb{
@@ -104,8 +105,8 @@ var verbs = map[string]verb{
 	"docker logs":      {options: `-t --timestamps -n: --tail: --since: --until: --details`, operands: sameWords, runs: true},
 	"docker version":   {runs: true},
 	"kubectl get":      {options: kubectlRead, operands: sameWords, runs: true},
-	"kubectl describe": {options: `-n: --namespace: -A --all-namespaces -l: --selector:`, operands: sameWords, runs: true},
-	"kubectl logs":     {options: `-n: --namespace: --tail: --since: -p --previous --timestamps --all-containers --prefix`, operands: sameWords, runs: true},
+	"kubectl describe": {options: `-l: --selector:`, operands: sameWords, runs: true},
+	"kubectl logs":     {options: `--tail: --since: -p --previous --timestamps --all-containers --prefix`, operands: sameWords, runs: true},
 
 	"ls": {options: `-a -A -1 -l -h -t -r -R -S -d -F -p -i -s -n -g -G -o -k -m -x -c -u -U -C --all --almost-all --human-readable --recursive --reverse
 		--size --inode --directory --full-time --group-directories-first --color= --sort: --time: --time-style: --format: --no-group --numeric-uid-gid --si`, operands: paths},
