@@ -72,7 +72,7 @@ func (s *Store) writeAddition(ctx context.Context, a *addition) error { return s
 // the session.
 var errCreated = fmt.Errorf("%w: another process created the session at the same moment", session.ErrConflict)
 
-// errFenced says that a session was not created because the lease on it is another's.
+// errFenced says that nothing was written because the lease on the session is another's.
 var errFenced = fmt.Errorf("%w: another process holds the session", session.ErrConflict)
 
 // endsRun reports whether the entries end a run.

@@ -104,7 +104,7 @@ func (s *Store) PutBlob(ctx context.Context, id string, data []byte) (session.Ha
 		return session.Hash{}, err
 	}
 	b := &blob{seal: s.seal, hash: sha256.Sum256(data), size: int64(len(data)), payload: func() ([]byte, error) { return data, nil }}
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	err := s.writeHeld(ctx, id, func(ctx context.Context, t *tx) error {
 		if err := t.shareTree(ctx); err != nil {
 			return err
 		}

@@ -277,7 +277,7 @@ func (s *Store) Create(ctx context.Context, i session.Info) error {
 		}
 	}
 	i.Title = s.seal.title(i.ID, i.Title)
-	return s.fail("writing", s.write(ctx, func(ctx context.Context, t *tx) error {
+	return s.fail("writing", s.writeHeld(ctx, i.ID, func(ctx context.Context, t *tx) error {
 		return t.insert(ctx, i, titled, base{}, session.Sum{}, s.now())
 	}))
 }
@@ -316,7 +316,7 @@ func (s *Store) Archive(ctx context.Context, id string, archived bool) error {
 
 // update changes the catalog data of a session, but not its log.
 func (s *Store) update(ctx context.Context, id string, change func(r *stored) error) error {
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	err := s.writeHeld(ctx, id, func(ctx context.Context, t *tx) error {
 		return t.change(ctx, id, func(r *stored) error {
 			if err := change(r); err != nil {
 				return err

@@ -23,6 +23,8 @@ type holder struct {
 	held map[string]*hold
 	stop chan struct{} // closed to stop watch
 	done chan struct{} // closed when watch has returned
+
+	dropped sync.Once // leases of dead holders were removed; Postgres only
 }
 
 // hold is one locked session.

@@ -40,6 +40,43 @@ type fence struct {
 
 func (f fence) args() []any { return []any{f.epoch, f.id, f.epoch} }
 
+// writeHeld is write for a change of a session beside its log: if this store has lost the
+// lease on the session, nothing is written, and the error wraps [session.ErrLost].
+func (s *Store) writeHeld(ctx context.Context, id string, do func(ctx context.Context, t *tx) error) error {
+	if err := s.opened(); err != nil {
+		return err
+	}
+	f, err := s.holds.fence(id)
+	if err != nil {
+		return err
+	}
+	err = s.write(ctx, func(ctx context.Context, t *tx) error {
+		if err := t.checkFence(ctx, f); err != nil {
+			return err
+		}
+		return do(ctx, t)
+	})
+	return s.checkLease(ctx, f, err)
+}
+
+// checkFence returns errFenced if the lease is another's. Otherwise nobody takes it before
+// the transaction ends.
+func (t *tx) checkFence(ctx context.Context, f fence) error {
+	if f.epoch == 0 {
+		return nil
+	}
+	var there int
+	err := t.row(ctx, `SELECT 1 FROM antiphon_leases WHERE id = ? AND epoch = ? FOR SHARE`, f.id, f.epoch).Scan(&there)
+	if errors.Is(err, sql.ErrNoRows) {
+		return errFenced
+	}
+	return err
+}
+
+// dropLeases removes leases of holders that died, if nobody has opened their sessions for
+// a day. It waits for nobody.
+const dropLeases = `DELETE FROM antiphon_leases WHERE id IN (SELECT id FROM antiphon_leases WHERE until < clock_timestamp() - INTERVAL '1 day' FOR UPDATE SKIP LOCKED)`
+
 // takeLease takes a free lease, one that has ended, the one with the epoch of a dead
 // holder, or its own: a request whose answer was lost may be sent again.
 const takeLease = `INSERT INTO antiphon_leases AS l (id, epoch, holder, owner, since, until)
@@ -67,6 +104,9 @@ func (s *Store) lockPostgres(ctx context.Context, id string) (one *hold, release
 		if !errors.Is(err, session.ErrBusy) || time.Since(began) > s.patience || !wait(ctx, 10*time.Millisecond) {
 			break
 		}
+	}
+	if err == nil {
+		s.holds.dropped.Do(func() { _, _ = s.reads.exec(ctx, dropLeases) }) // optional: the next process does it
 	}
 	return one, func() error { s.unlease(one); return nil }, err
 }
@@ -196,7 +236,7 @@ func (s *Store) taken(ctx context.Context, one *hold) error {
 	return lost(one.id, "another process has taken its lease meanwhile")
 }
 
-// checkLease explains why an append under a lease was refused: an error that wraps
+// checkLease explains why a write under a lease failed: an error that wraps
 // [session.ErrLost] if the lease is another's, otherwise err.
 func (s *Store) checkLease(ctx context.Context, f fence, err error) error {
 	if f.epoch == 0 || !errors.Is(err, session.ErrConflict) {

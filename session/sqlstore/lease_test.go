@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 // D2: connections that are cut cost no lease.
@@ -98,6 +100,78 @@ func TestLeaseTaken(t *testing.T) {
 		if err := other(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// D2: who has lost a lease changes nothing of the session, neither its log nor what stands
+// beside it.
+func TestStaleHolderChangesNothing(t *testing.T) {
+	dsn := postgresDSN(t)
+	one, two := newPostgres(t, dsn), newPostgres(t, dsn)
+	one.RenewWhenTold()
+	ctx, title := t.Context(), "mine"
+	for name, change := range map[string]func(s *sqlstore.Store, id string) error{
+		"rename":  func(s *sqlstore.Store, id string) error { return s.Rename(ctx, id, "mine") },
+		"bind":    func(s *sqlstore.Store, id string) error { return s.Bind(ctx, id, "/mine", "mine") },
+		"label":   func(s *sqlstore.Store, id string) error { return s.Label(ctx, id, session.Labels{Title: &title}) },
+		"archive": func(s *sqlstore.Store, id string) error { return s.Archive(ctx, id, true) },
+		"blob":    func(s *sqlstore.Store, id string) error { _, err := s.PutBlob(ctx, id, []byte("mine")); return err },
+		"nested": func(s *sqlstore.Store, id string) error {
+			return s.Create(ctx, session.Info{ID: s.Nest(id, 1, "call")})
+		},
+		"delete": func(s *sqlstore.Store, id string) error { return s.Delete(ctx, id) },
+	} {
+		mustAppend(t, two, name, 0, step(0)...)
+		held, unlock, err := one.Hold(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := one.EndLease(ctx, name); err != nil {
+			t.Fatal(err)
+		}
+		other, err := two.Lock(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := two.Info(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := change(one, name); !errors.Is(err, session.ErrLost) || !errors.Is(context.Cause(held), session.ErrLost) {
+			t.Errorf("%s: got %v, want ErrLost", name, err)
+		}
+		if after, err := two.Info(ctx, name); err != nil || !reflect.DeepEqual(before, after) {
+			t.Errorf("%s: got %+v, %v, before it was %+v", name, after, err, before)
+		}
+		if err := unlock(); !errors.Is(err, session.ErrLost) {
+			t.Errorf("%s: giving it back: got %v, want ErrLost", name, err)
+		}
+		if err := cmp.Or(change(two, name), other()); err != nil {
+			t.Errorf("%s: the holder: %v", name, err)
+		}
+	}
+}
+
+// Leases of holders that died do not stay for good.
+func TestLeasesOfTheDead(t *testing.T) {
+	dsn := postgresDSN(t)
+	one, two := newPostgres(t, dsn), newPostgres(t, dsn)
+	one.RenewWhenTold()
+	for _, id := range []string{"old", "new"} {
+		if _, err := one.Lock(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := openPlain(t, dsn)
+	if _, err := db.Exec(`UPDATE antiphon_leases SET until = until - INTERVAL '2 days' WHERE id = 'old'`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.Lock(t.Context(), "another"); err != nil {
+		t.Fatal(err)
+	}
+	var left string
+	if err := db.QueryRow(`SELECT string_agg(id, ' ' ORDER BY id) FROM antiphon_leases`).Scan(&left); err != nil || left != "another new" {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 

@@ -84,7 +84,7 @@ func (t *tx) sumAt(ctx context.Context, b base) (session.Sum, error) {
 // Delete implements [session.Catalog].
 func (s *Store) Delete(ctx context.Context, id string) error {
 	var gone []string
-	err := s.write(ctx, func(ctx context.Context, t *tx) error {
+	err := s.writeHeld(ctx, id, func(ctx context.Context, t *tx) error {
 		if err := t.lockTree(ctx); err != nil {
 			return err
 		}
