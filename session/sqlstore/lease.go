@@ -239,7 +239,8 @@ func (s *Store) taken(ctx context.Context, one *hold) error {
 // checkLease explains why a write under a lease failed: an error that wraps
 // [session.ErrLost] if the lease is another's, otherwise err.
 func (s *Store) checkLease(ctx context.Context, f fence, err error) error {
-	if f.epoch == 0 || !errors.Is(err, session.ErrConflict) {
+	// A process that was frozen in a transaction finds its connection cut by the server.
+	if f.epoch == 0 || err == nil || !errors.Is(err, session.ErrConflict) && !s.isTransient(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(session.WithoutCancel(ctx), s.wait)

@@ -71,9 +71,10 @@ func (s *Store) isTransient(err error) bool {
 	case "":
 		return lostConnection(err)
 	// Serialization failure, deadlock, disk full, out of memory, too many
-	// connections, and read-only transaction: after a failover, the server may have
-	// become a standby.
-	case "40001", "40P01", "53100", "53200", "53300", "25006":
+	// connections, a transaction that was idle for too long because this process was
+	// frozen, and read-only transaction: after a failover, the server may have become a
+	// standby.
+	case "40001", "40P01", "53100", "53200", "53300", "25P03", "25006":
 		return true
 	// Protocol violation. It is in the class of connection errors, but does not
 	// pass, unless a pooler reports its own errors by it.
