@@ -391,11 +391,63 @@ func TestRememberedRepository(t *testing.T) {
 	if why := repositoryProblem(p.work(), []string{p.work()}); why != "" {
 		t.Error(why)
 	}
+	// git skips what is no repository, and uses the one above.
+	for name, files := range map[string][]string{
+		"nothing but a configuration": {"config|[core]\n\tbare = false\n"},
+		"no refs":                     {"config|", "HEAD|ref: refs/heads/main\n", "objects/x|"},
+		"no HEAD":                     {"config|", "objects/x|", "refs/x|"},
+		"a HEAD that is none":         {"config|", "HEAD|nothing\n", "objects/x|", "refs/x|"},
+	} {
+		for _, file := range files {
+			path, text, _ := strings.Cut(file, "|")
+			p.write("work/inner/.git/"+path, text)
+		}
+		if repositoryProblem(filepath.Join(p.work(), "inner"), []string{p.work()}) == "" {
+			t.Errorf("a false repository with %s is taken for one", name)
+		}
+		if err := os.RemoveAll(filepath.Join(p.work(), "inner")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, text := range []string{"[include]\n\tpath = x\n", "[core] fsmonitor = x\n", "[core]\n\tfsmonitor = x\n", "[alias]\n\tx = !y\n", "[remote \"x\"]\n\tuploadpack = y\n", "[core]\n\tpager = x\n", "[core]\n\tname = a\\\n\tfsmonitor = x\n", "[filter \"x\"]\n\tclean = y\n"} {
 		p.write("work/.git/config", text)
 		if repositoryProblem(p.work(), []string{p.work()}) == "" {
 			t.Errorf("no problem: %q", text)
 		}
+	}
+}
+
+// A6: the index of a repository that holds another one may lie in two files.
+func TestSplitIndex(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	dir := t.TempDir()
+	git := func(args ...string) {
+		t.Helper()
+		cmd := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	git("init", "-q")
+	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	git("add", ".")
+	git("commit", "-q", "-m", "one")
+	if why := repositoryProblem(dir, []string{dir}); why != "" {
+		t.Fatal(why)
+	}
+	git("init", "-q", "inner")
+	git("-C", "inner", "commit", "-q", "--allow-empty", "-m", "one")
+	git("add", "inner")
+	if repositoryProblem(dir, []string{dir}) == "" {
+		t.Error("no problem with a repository inside")
+	}
+	git("update-index", "--split-index")
+	if repositoryProblem(dir, []string{dir}) == "" {
+		t.Error("no problem with a repository inside and a split index")
 	}
 }
 

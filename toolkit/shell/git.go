@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,14 +70,22 @@ func repositoryProblem(dir string, roots []string) string {
 	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
 		return "the repository is elsewhere"
 	}
-	for _, name := range []string{"config.worktree", "commondir", "modules", filepath.Join("objects", "info", "alternates"), filepath.Join("..", ".gitmodules")} {
+	if !complete(git) {
+		return "git takes no notice of " + git + ", and uses a repository above it"
+	}
+	for _, name := range []string{filepath.Join("objects", "info", "alternates"), filepath.Join("..", ".gitmodules")} {
 		if _, err := os.Lstat(filepath.Join(git, name)); !errors.Is(err, fs.ErrNotExist) {
 			return "the repository has " + name
 		}
 	}
-	for _, name := range []string{"config", "objects", "refs", "hooks", "HEAD", "index"} {
-		info, err := os.Lstat(filepath.Join(git, name))
-		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+	entries, err := os.ReadDir(git)
+	if err != nil {
+		return "the repository cannot be read"
+	}
+	for _, e := range entries {
+		if name := e.Name(); !slices.Contains(usualInGit, name) {
+			return "the repository has " + name
+		} else if e.Type()&fs.ModeSymlink != 0 {
 			return "the repository's " + name + " is elsewhere"
 		}
 	}
@@ -84,11 +93,47 @@ func repositoryProblem(dir string, roots []string) string {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) || slices.ContainsFunc(hooks, func(e fs.DirEntry) bool { return !strings.HasSuffix(e.Name(), ".sample") }) {
 		return "the repository has hooks"
 	}
-	// Mode 160000 is a repository within the repository, with settings of its own.
-	if index, err := os.ReadFile(filepath.Join(git, "index")); err == nil && bytes.Contains(index, []byte{0, 0, 0xE0, 0}) {
-		return "the repository may hold other repositories"
+	// Mode 160000 is a repository within the repository, with settings of its own. The
+	// extensions are of an index that is not all in this file, or not all written out.
+	if index, err := os.ReadFile(filepath.Join(git, "index")); err == nil {
+		for _, part := range []string{"\x00\x00\xE0\x00", "link\x00\x00", "sdir\x00\x00"} {
+			if bytes.Contains(index, []byte(part)) {
+				return "the repository may hold other repositories"
+			}
+		}
 	}
 	return settingsProblem(filepath.Join(git, "config"))
+}
+
+// usualInGit is what lies in a repository that neither starts a program nor leads to
+// another repository. What else there is, such as modules, commondir or a shared index, is
+// asked about.
+var usualInGit = []string{
+	"HEAD", "config", "description", "index", "hooks", "info", "logs", "objects", "refs", "branches", "packed-refs", "worktrees",
+	"COMMIT_EDITMSG", "FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MODE", "MERGE_MSG", "AUTO_MERGE", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "SQUASH_MSG", "gc.log",
+}
+
+// headOfGit is a HEAD by which git knows a repository.
+var headOfGit = regexp.MustCompile(`^(ref: refs/[^\x00-\x20]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
+
+// complete reports whether git takes a folder for a repository for certain. It goes on to
+// look in the folders above otherwise.
+func complete(git string) bool {
+	for _, name := range []string{"objects", "refs"} {
+		info, err := os.Lstat(filepath.Join(git, name))
+		if err != nil || !info.IsDir() {
+			return false
+		}
+		if _, err := os.Lstat(filepath.Join(git, name) + "/."); err != nil { // it may not be entered
+			return false
+		}
+	}
+	path := filepath.Join(git, "HEAD")
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
+		return false
+	}
+	head, err := os.ReadFile(path)
+	return err == nil && headOfGit.Match(head)
 }
 
 func settingsProblem(path string) string {
