@@ -33,6 +33,24 @@ type cluster struct {
 // newCluster makes one. The programs are where .ci/postgres says.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	c := newFolder(t)
+	c.do(t, "initdb", "-D", c.data(), "-U", "antiphon", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	c.start(t)
+	return c
+}
+
+// standby makes another server that follows this one.
+func (c *cluster) standby(t *testing.T) *cluster {
+	t.Helper()
+	s := newFolder(t)
+	s.do(t, "pg_basebackup", "-D", s.data(), "-h", c.dir, "-U", "antiphon", "-R", "--no-sync", "-c", "fast")
+	s.start(t)
+	return s
+}
+
+// newFolder makes the folder of a server, which ends with the test.
+func newFolder(t *testing.T) *cluster {
+	t.Helper()
 	c := &cluster{bin: os.Getenv("ANTIPHON_POSTGRES_BIN")}
 	if c.bin == "" {
 		t.Skip("wants the programs of Postgres: ANTIPHON_POSTGRES_BIN, which .ci/postgres sets: skipped")
@@ -53,11 +71,23 @@ func newCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	if out, err := c.command("initdb", "-D", c.data(), "-U", "antiphon", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	c.start(t)
 	return c
+}
+
+// do runs a program of Postgres.
+func (c *cluster) do(t *testing.T, program string, args ...string) {
+	t.Helper()
+	if out, err := c.command(program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", program, err, out)
+	}
+}
+
+// sql performs statements, one after the other.
+func (c *cluster) sql(t *testing.T, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		c.do(t, "psql", "-h", c.dir, "-U", "antiphon", "-d", "postgres", "-q", "-c", statement)
+	}
 }
 
 func (c *cluster) data() string { return filepath.Join(c.dir, "data") }

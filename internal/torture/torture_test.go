@@ -25,12 +25,14 @@ var (
 	first = flag.Uint64("first", 1, "the seed of the first world")
 )
 
+// lives are the processes that the test binary can be, by the variable that makes it one.
+var lives = map[string]func(job string) int{jobVariable: live, transcriptVariable: liveInFile}
+
 func TestMain(m *testing.M) {
-	if text := os.Getenv(jobVariable); text != "" {
-		os.Exit(live(text))
-	}
-	if text := os.Getenv(transcriptVariable); text != "" {
-		os.Exit(liveInFile(text))
+	for variable, live := range lives {
+		if text := os.Getenv(variable); text != "" {
+			os.Exit(live(text))
+		}
 	}
 	goleak.VerifyTestMain(m)
 }
