@@ -154,6 +154,18 @@ func testQueue(t *testing.T, s session.Store) {
 	if now := workOf(t, q, "a"); now.State != queue.Done {
 		t.Errorf("done: %+v", now)
 	}
+	// Input that the run has left for later does not count as waiting.
+	left := deliver(t, q, "a", told1("later")).Number
+	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Seen: left})
+	if now := workOf(t, q, "a"); now.State != queue.Waiting {
+		t.Errorf("only what was left for later waits: %+v", now)
+	}
+	deliver(t, q, "a", told1("soon"))
+	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Seen: left})
+	if now := workOf(t, q, "a"); now.State != queue.Ready {
+		t.Errorf("a delivery waits that the run has not seen: %+v", now)
+	}
+	put(t, q, "a", int64(len(load(t, q, "a", 0))), taking(waiting(t, q, "a")...)...)
 	for _, old := range []queue.Work{seen, again} { // they were read before it was begun, and before it was done
 		if err := q.Move(t.Context(), old, queue.Parked, "too late"); !errors.Is(err, queue.ErrChanged) {
 			t.Errorf("moved as %+v: %v", old, err)

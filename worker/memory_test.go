@@ -151,8 +151,8 @@ func (s *shelf) Begin(_ context.Context, w queue.Work, worker string) (queue.Wor
 
 func (s *shelf) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error {
 	waits := false
-	for range s.Deliveries(ctx, w.Session) {
-		waits = true
+	for d := range s.Deliveries(ctx, w.Session) {
+		waits = waits || d.Number > o.Seen
 	}
 	return s.change(func() error {
 		now, ok := s.works[w.Session]

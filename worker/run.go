@@ -144,6 +144,9 @@ func (p *pool) finish(ctx context.Context, w queue.Work, res *agent.Result, fail
 	}
 	o := p.outcome(ctx, w, res, failure)
 	o.Reason = p.sayable(errors.New(o.Reason))
+	if o.State == queue.Waiting {
+		o.Seen = p.leftForLater(context.WithoutCancel(ctx), w.Session)
+	}
 	err := p.queue.Finish(context.WithoutCancel(ctx), w, o)
 	switch {
 	case errors.Is(err, queue.ErrChanged):
@@ -166,6 +169,19 @@ func (p *pool) finish(ctx context.Context, w queue.Work, res *agent.Result, fail
 		}
 	})
 	log("work ended", "state", string(o.State), "reason", o.Reason)
+}
+
+// leftForLater returns the number of the last delivery that no run takes before it has
+// its answer. Without it, work that waits for an approval would be ready at once, for ever.
+func (p *pool) leftForLater(ctx context.Context, id string) (last int64) {
+	other := func(b session.Body) bool { _, input := b.(session.InputItem); return !input }
+	for d, err := range p.inbox.Deliveries(ctx, id) {
+		if err != nil || !d.Queued || slices.ContainsFunc(d.Bodies, other) {
+			break
+		}
+		last = d.Number
+	}
+	return last
 }
 
 // outcome decides what becomes of work after a run.

@@ -108,6 +108,7 @@ func (w *Worker) Once(ctx context.Context) error { return w.work(ctx, true) }
 type pool struct {
 	*Worker
 	queue  queue.Queue
+	inbox  session.Inbox
 	limits queue.Limits // nil if the store keeps none
 	once   bool
 	log    *slog.Logger
@@ -148,12 +149,12 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	if w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "" {
 		return errors.New("worker: no Agents are set")
 	}
-	q, _, err := parts(w.Config.Store)
+	q, box, err := parts(w.Config.Store)
 	if err != nil {
 		return err
 	}
 	p := &pool{
-		Worker: w, queue: q, once: once, log: w.Log, wake: make(chan struct{}, 1), runs: map[string]*running{}, skip: map[string]time.Time{},
+		Worker: w, queue: q, inbox: box, once: once, log: w.Log, wake: make(chan struct{}, 1), runs: map[string]*running{}, skip: map[string]time.Time{},
 		known: map[string]agentfile.Definition{}, unfit: map[string]string{}, urls: map[string]string{},
 	}
 	p.limits, _ = p.Config.Store.(queue.Limits)

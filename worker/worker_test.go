@@ -545,6 +545,49 @@ func TestParkedWhileItRuns(t *testing.T) {
 	r.is(id, queue.Parked, "the operator looks at it")
 }
 
+// Input that waits for the answer of a run does not make it run again and again while it
+// waits for an approval, also if the input arrives meanwhile. A stop does.
+func TestQueuedInputWhileAnApprovalWaits(t *testing.T) {
+	r := newRig(t, writes, note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	tell := func(d session.Delivery) {
+		t.Helper()
+		if _, err := r.store.Deliver(t.Context(), id, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := func(key string) session.Delivery {
+		return session.Delivery{Delivered: session.Delivered{Key: key, Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User(key)}}}
+	}
+	once := func(most int64) {
+		t.Helper()
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		before := r.work.Counts().Begun
+		end := r.store.Awaited(func() {
+			if r.work.Counts().Begun-before > most {
+				stop()
+			}
+		})
+		defer end()
+		if err := r.work.Once(ctx); err != nil || r.work.Counts().Begun-before > most {
+			t.Fatalf("begun %d times: %v", r.work.Counts().Begun-before, err)
+		}
+	}
+	tell(later("2"))
+	once(1)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	tell(later("3"))
+	once(1)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	tell(session.Delivery{Delivered: session.Delivered{Key: "stop"}, Bodies: []session.Body{session.StopAsked{}}})
+	once(3)
+	if w := r.store.work(id); w.State == queue.Waiting {
+		t.Errorf("%+v", w)
+	}
+}
+
 // A session that somebody has open is left to them.
 func TestSessionIsOpenElsewhere(t *testing.T) {
 	r := newRig(t, head, talk)

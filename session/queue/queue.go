@@ -76,6 +76,9 @@ type Outcome struct {
 	Due    time.Time // for Ready
 	Reason string
 	Well   bool // it went well: the attempts are counted from 0 again
+	// Seen is the number of a delivery. Finish does not count the deliveries up to it as
+	// waiting, because the run has left them for later: see session.Delivered.Queued.
+	Seen int64
 }
 
 // Queue is implemented by stores that keep work. All times are the store's own.

@@ -485,7 +485,7 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 		state, looks := o.State, o.State == queue.Waiting || o.State == queue.Done
 		if looks {
 			var waits bool
-			if err := t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_inbox WHERE taken = 0 AND log = ?)`, row.log).Scan(&waits); err != nil {
+			if err := t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_inbox WHERE taken = 0 AND log = ? AND n > ?)`, row.log, o.Seen).Scan(&waits); err != nil {
 				return err
 			}
 			if waits {
