@@ -364,14 +364,19 @@ var systemFolders = []string{
 // this process runs is found by the next one.
 var rootOnly = sync.OnceValue(func() []string { return unreadable("/etc") })
 
-// unreadable returns the files and folders in a folder that not everybody may read.
+// unreadable returns the files and folders in a folder that not everybody may read, and
+// the folders that not everybody may enter.
 func unreadable(folder string) (list []string) {
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.Type()&fs.ModeSymlink != 0 {
 			return nil // what a link leads to is looked at in its own place
 		}
 		info, err := entry.Info()
-		if err == nil && info.Mode().Perm()&0o004 == 0 {
+		needed := fs.FileMode(0o004)
+		if entry.IsDir() {
+			needed = 0o005
+		}
+		if err == nil && info.Mode().Perm()&needed != needed {
 			list = append(list, path)
 			if entry.IsDir() {
 				return fs.SkipDir
