@@ -110,6 +110,7 @@ var foreign = map[string][]string{
 	"audit":               {"github.com/go-json-experiment/json"},
 	"agent":               {"github.com/go-json-experiment/json"},
 	"agent/plan":          {"github.com/go-json-experiment/json"},
+	"worker":              {"github.com/robfig/cron", "modernc.org/sqlite"},
 	"tracing":             {"go.opentelemetry.io/otel"},
 	"mcpbridge":           {"github.com/modelcontextprotocol/go-sdk", "github.com/go-json-experiment/json"},
 	"agentfile":           {"github.com/go-json-experiment/json"},

@@ -58,6 +58,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"queue with many workers", testQueueRace},
 		{"limits of endpoints", testLimits},
 		{"limit of runs", testLimitOfRuns},
+		{"schedules", testSchedules},
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},

@@ -62,15 +62,18 @@ type Receipt struct {
 // that gets an error, or none because it died, repeats the call with the same key: the
 // input is delivered once.
 func Submit(ctx context.Context, j Job) (r Receipt, err error) {
-	in := j.Config.Store
-	q, box, err := parts(in)
-	if err != nil {
+	if _, _, err := parts(j.Config.Store); err != nil {
 		return r, err
 	}
-	if r.Key = j.Key; r.Key == "" {
-		r.Key = rand.Text()
+	key := j.Key
+	if key == "" {
+		key = rand.Text()
 	}
 	if err := host.CheckName(j.Config.Session); err != nil {
+		return r, &host.ConfigError{Err: err}
+	}
+	path, err := host.ResolvePath(j.Config.File)
+	if err != nil {
 		return r, &host.ConfigError{Err: err}
 	}
 	// Everything that can be wrong is found before anything is stored.
@@ -83,7 +86,7 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 	if err != nil {
 		return r, err
 	}
-	input := session.Delivery{Delivered: session.Delivered{Key: r.Key, By: j.By, From: j.From}}
+	input := session.Delivery{Delivered: session.Delivered{Key: key, By: j.By, From: j.From}}
 	for _, it := range j.Input {
 		input.Bodies = append(input.Bodies, session.InputItem{Item: it})
 	}
@@ -92,7 +95,33 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 			return r, &host.ConfigError{Err: err}
 		}
 	}
-	if r.Session, err = sessionOf(ctx, in, &j.Config); err != nil {
+	o := order{
+		path: path, name: j.Config.Session, owner: j.Config.Owner, tags: j.Config.Tags, definition: text, input: input, replace: j.Upgrade, revive: j.Upgrade,
+		work: queue.Work{Tenant: j.Tenant, Priority: j.Priority, Needs: j.Needs, Due: j.Due},
+	}
+	return o.leave(ctx, j.Config.Store)
+}
+
+// order is work to be left in a store.
+type order struct {
+	path, name, owner string // of the session
+	tags              []string
+	definition        []byte
+	input             session.Delivery // without bodies, nothing is said
+	work              queue.Work
+	// replace goes on with this definition, although the session's work may have begun with
+	// another one. revive also makes work ready that is parked.
+	replace, revive bool
+}
+
+// leave makes the session unless it exists, delivers the input, and enqueues the session.
+func (o *order) leave(ctx context.Context, in store.Store) (r Receipt, err error) {
+	q, box, err := parts(in)
+	if err != nil {
+		return r, err
+	}
+	r.Key = o.input.Delivered.Key
+	if r.Session, err = sessionOf(ctx, in, o); err != nil {
 		return r, err
 	}
 	id := r.Session.ID
@@ -100,25 +129,26 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.Agent = before.Agent; !known || j.Upgrade {
-		hash, err := in.PutBlob(ctx, id, text)
+	if r.Agent = before.Agent; !known || o.replace {
+		hash, err := in.PutBlob(ctx, id, o.definition)
 		if err != nil {
 			return r, err
 		}
 		r.Agent = hex.EncodeToString(hash[:])
 	}
-	if len(input.Bodies) > 0 {
-		receipt, err := box.Deliver(ctx, id, input)
+	if len(o.input.Bodies) > 0 {
+		receipt, err := box.Deliver(ctx, id, o.input)
 		if err != nil {
 			return r, fmt.Errorf("session %s: %w", id, err)
 		}
 		r.Taken = receipt.Taken
 	}
-	if before.State == queue.Parked && !j.Upgrade {
+	if before.State == queue.Parked && !o.revive {
 		r.Parked = before.Reason
 		return r, nil
 	}
-	return r, q.Enqueue(ctx, queue.Work{Session: id, Agent: r.Agent, Tenant: j.Tenant, Priority: j.Priority, Needs: j.Needs, Due: j.Due})
+	o.work.Session, o.work.Agent = id, r.Agent
+	return r, q.Enqueue(ctx, o.work)
 }
 
 // parts returns what a store must be to keep work.
@@ -168,23 +198,19 @@ func workOf(ctx context.Context, q queue.Queue, id string) (queue.Work, bool, er
 	return w, err == nil, err
 }
 
-// sessionOf returns the session that a configuration names, and makes it unless it
+// sessionOf returns the session that an order names, and makes it unless it
 // exists. Its id follows from the names, so that callers that make it at once make one.
-func sessionOf(ctx context.Context, in store.Store, cfg *host.Config) (session.Info, error) {
-	path, err := host.ResolvePath(cfg.File)
-	if err != nil {
-		return session.Info{}, &host.ConfigError{Err: err}
-	}
-	for info, err := range in.List(ctx, session.Query{Name: cfg.Session, Path: path, Owner: cfg.Owner}) {
-		if err != nil || info.Owner == cfg.Owner {
+func sessionOf(ctx context.Context, in store.Store, o *order) (session.Info, error) {
+	for info, err := range in.List(ctx, session.Query{Name: o.name, Path: o.path, Owner: o.owner}) {
+		if err != nil || info.Owner == o.owner {
 			return info, err
 		}
 	}
 	for n := range 1000 { // archived sessions keep their ids
-		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", path, cfg.Owner, cfg.Session, n))
-		id := host.NewSessionID(cfg.Session)
+		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", o.path, o.owner, o.name, n))
+		id := host.NewSessionID(o.name)
 		id = id[:len(id)-10] + hex.EncodeToString(sum[:5])
-		info := session.Info{ID: id, Name: cfg.Session, Path: path, Owner: cfg.Owner, Tags: cfg.Tags}
+		info := session.Info{ID: id, Name: o.name, Path: o.path, Owner: o.owner, Tags: o.tags}
 		err := in.Create(ctx, info)
 		if errors.Is(err, session.ErrBadLabel) {
 			err = &host.ConfigError{Err: err}
@@ -192,9 +218,9 @@ func sessionOf(ctx context.Context, in store.Store, cfg *host.Config) (session.I
 		if !errors.Is(err, session.ErrExists) {
 			return info, err
 		}
-		if info, err = in.Info(ctx, id); err == nil && !info.Archived && info.Name == cfg.Session && info.Path == path {
+		if info, err = in.Info(ctx, id); err == nil && !info.Archived && info.Name == o.name && info.Path == o.path {
 			return info, nil // another caller made it first
 		}
 	}
-	return session.Info{}, fmt.Errorf("session %q: %w", cfg.Session, session.ErrExists)
+	return session.Info{}, fmt.Errorf("session %q: %w", o.name, session.ErrExists)
 }

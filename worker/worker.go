@@ -110,10 +110,12 @@ type pool struct {
 	queue  queue.Queue
 	inbox  session.Inbox
 	limits queue.Limits // nil if the store keeps none
-	once   bool
-	log    *slog.Logger
-	looked time.Time // when it looked after work that nobody does
-	listed time.Time // sessions that were written before are known
+	// schedules are nil if the store keeps none.
+	schedules queue.Schedules
+	once      bool
+	log       *slog.Logger
+	looked    time.Time // when it looked after work that nobody does
+	listed    time.Time // sessions that were written before are known
 
 	wake chan struct{}  // has an element if there may be something to do
 	all  sync.WaitGroup // the goroutines of the runs
@@ -158,6 +160,7 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 		known: map[string]agentfile.Definition{}, unfit: map[string]string{}, urls: map[string]string{},
 	}
 	p.limits, _ = p.Config.Store.(queue.Limits)
+	p.schedules, _ = p.Config.Store.(queue.Schedules)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
@@ -247,6 +250,9 @@ func (p *pool) round(ctx context.Context) (busy bool, err error) {
 	if err := p.stopParked(ctx); err != nil {
 		return false, err
 	}
+	if err := p.fire(ctx); err != nil {
+		return false, err
+	}
 	if err := p.fill(ctx); err != nil || p.count() >= p.most() {
 		return true, err
 	}
@@ -328,6 +334,7 @@ func (p *pool) fill(ctx context.Context) error {
 			continue
 		}
 		cfg := p.config(path, w.Session, ask)
+		cfg.Pause = !w.Refuse
 		if w.Endpoint = p.urlOf(ctx, w.Agent, cfg); closed[w.Endpoint] {
 			continue
 		}

@@ -29,14 +29,15 @@ type workCommand struct {
 	storeFlag
 	JSON bool `name:"json" help:"Print the outcome as JSON; of a worker, its log as lines of JSON."`
 
-	Start  workStartCommand  `cmd:"" default:"withargs" help:"Do work, until the program is told to end. This is the default: antiphon work --agents DIR."`
-	Submit workSubmitCommand `cmd:"" help:"Leave work for a worker: an agent, a session and what to say."`
-	Status workStatusCommand `cmd:"" help:"Say why work does not move: who or what it waits for, since when, and when it is tried next."`
-	List   workListCommand   `cmd:"" help:"List the work, also what is done."`
-	Park   workParkCommand   `cmd:"" help:"Stop work at once, until it is retried."`
-	Retry  workRetryCommand  `cmd:"" help:"Make parked work ready again."`
-	Drain  workDrainCommand  `cmd:"" help:"Park all that is ready, and wait until nothing runs."`
-	Limits workLimitsCommand `cmd:"" help:"List or set what all workers together may do at an endpoint."`
+	Start    workStartCommand    `cmd:"" default:"withargs" help:"Do work, until the program is told to end. This is the default: antiphon work --agents DIR."`
+	Submit   workSubmitCommand   `cmd:"" help:"Leave work for a worker: an agent, a session and what to say."`
+	Status   workStatusCommand   `cmd:"" help:"Say why work does not move: who or what it waits for, since when, and when it is tried next."`
+	List     workListCommand     `cmd:"" help:"List the work, also what is done."`
+	Park     workParkCommand     `cmd:"" help:"Stop work at once, until it is retried."`
+	Retry    workRetryCommand    `cmd:"" help:"Make parked work ready again."`
+	Drain    workDrainCommand    `cmd:"" help:"Park all that is ready, and wait until nothing runs."`
+	Schedule workScheduleCommand `cmd:"" help:"Leave work at certain times: add, list and remove schedules."`
+	Limits   workLimitsCommand   `cmd:"" help:"List or set what all workers together may do at an endpoint."`
 }
 
 // Help is shown by antiphon work --help.

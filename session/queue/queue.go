@@ -48,6 +48,9 @@ type Work struct {
 	Needs    []string  // labels that a worker must have
 	Due      time.Time // not before; the zero value means now
 
+	// Refuse refuses calls that need an approval. Otherwise they wait for one.
+	Refuse bool
+
 	// Endpoint is the base URL of the model that answers, without secrets, as far as the
 	// worker that began it last knows. A worker sets it before Begin.
 	Endpoint string
@@ -84,7 +87,7 @@ type Outcome struct {
 // Queue is implemented by stores that keep work. All times are the store's own.
 type Queue interface {
 	// Enqueue adds work of an existing session, or makes the work that it has ready with
-	// the new agent, tenant, priority, needs and time, unless it runs: then only a worker's
+	// the new agent, tenant, priority, needs, time and rule about approvals, unless it runs: then only a worker's
 	// Finish decides, and it finds the deliveries.
 	Enqueue(ctx context.Context, w Work) error
 	// Candidates returns work that a worker may begin now: ready and due, or running

@@ -26,7 +26,7 @@ import (
 // repeat what a model or a tool said, so an encrypted store keeps it encrypted; the rest of
 // the row is what schedulers need, and stays readable.
 
-const workColumns = `w.id, w.agent, w.tenant, w.priority, w.needs, w.due, w.state, w.since, w.attempts, w.reason, w.worker, w.claim, w.endpoint`
+const workColumns = `w.id, w.agent, w.tenant, w.priority, w.needs, w.due, w.state, w.since, w.attempts, w.reason, w.worker, w.claim, w.endpoint, w.approvals`
 
 // clock returns the SQL expression for the database's time.
 func (t *tx) clock() string {
@@ -60,13 +60,14 @@ func amongst[T ~string](list []T) []any {
 
 // scanWork reads a row of workColumns and further columns.
 func (s *Store) scanWork(row interface{ Scan(...any) error }, more ...any) (w queue.Work, err error) {
-	var needs, state string
+	var needs, state, approvals string
 	var due, since int64
 	var reason []byte
-	err = row.Scan(append([]any{&w.Session, &w.Agent, &w.Tenant, &w.Priority, &needs, &due, &state, &since, &w.Attempts, &reason, &w.Worker, &w.Claim, &w.Endpoint}, more...)...)
+	err = row.Scan(append([]any{&w.Session, &w.Agent, &w.Tenant, &w.Priority, &needs, &due, &state, &since, &w.Attempts, &reason, &w.Worker, &w.Claim, &w.Endpoint, &approvals}, more...)...)
 	if err == nil {
 		err = json.Unmarshal([]byte(needs), &w.Needs)
 	}
+	w.Refuse = approvals == refusing
 	w.State, w.Since = queue.State(state), time.UnixMilli(since).UTC()
 	if due > 0 {
 		w.Due = time.UnixMilli(due).UTC()
@@ -99,6 +100,16 @@ func (s *Store) openReason(id string, stored []byte) string {
 		return "(its text is damaged)"
 	}
 	return string(text)
+}
+
+// refusing is what the column approvals has for work that refuses calls which need one.
+const refusing = "refuse"
+
+func approvalsOf(w queue.Work) string {
+	if w.Refuse {
+		return refusing
+	}
+	return ""
 }
 
 // dueOf returns a time as it is stored.
@@ -137,12 +148,12 @@ func (s *Store) Enqueue(ctx context.Context, w queue.Work) error {
 		if _, err := t.take(ctx, w.Session); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, `INSERT INTO antiphon_work AS w (id, agent, tenant, priority, needs, due, state, since, attempts, reason, worker, claim)
-			VALUES (?, ?, ?, ?, ?, ?, 'ready', `+t.clock()+`, 0, ?, '', 0)
-			ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, tenant = excluded.tenant, priority = excluded.priority, needs = excluded.needs, due = excluded.due,
+		_, err := t.exec(ctx, `INSERT INTO antiphon_work AS w (id, agent, tenant, priority, needs, due, approvals, state, since, attempts, reason, worker, claim)
+			VALUES (?, ?, ?, ?, ?, ?, ?, 'ready', `+t.clock()+`, 0, ?, '', 0)
+			ON CONFLICT (id) DO UPDATE SET agent = excluded.agent, tenant = excluded.tenant, priority = excluded.priority, needs = excluded.needs, due = excluded.due, approvals = excluded.approvals,
 				state = 'ready', since = excluded.since, attempts = 0, reason = excluded.reason
 			WHERE w.state <> 'running'`,
-			w.Session, w.Agent, w.Tenant, w.Priority, string(needs), dueOf(w.Due), s.sealReason(w.Session, ""))
+			w.Session, w.Agent, w.Tenant, w.Priority, string(needs), dueOf(w.Due), approvalsOf(w), s.sealReason(w.Session, ""))
 		if err == nil {
 			err = t.notify(ctx, channelWork, w.Session)
 		}

@@ -1,0 +1,292 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// Schedule leaves work at certain times. It is an entry of a store: any worker of the
+// store notices when it is due, and no client needs to be connected.
+//
+// Each time is a firing. It leaves the same work as [Submit], with a key that is made of
+// the name and the time, so that it is delivered once, however many workers notice it and
+// whenever they die.
+type Schedule struct {
+	Name string `json:"name"`
+	// Cron are the times: minute, hour, day of the month, month and day of the week, or
+	// @hourly, @daily, @weekly, @monthly or @yearly.
+	Cron string `json:"cron"`
+	// Zone is the time zone of the times, such as "Europe/Berlin". Empty means UTC.
+	Zone string `json:"zone,omitempty"`
+	// Owner is the owner of the sessions, and By is who added it.
+	Owner string `json:"owner,omitempty"`
+	By    string `json:"by,omitempty"`
+
+	// Session is the session that each firing goes on with. If it is empty, each firing
+	// begins a session, named after the schedule and the time.
+	Session string `json:"session,omitempty"`
+	// Input is what is said. If it is empty, the file's own question is.
+	Input    string   `json:"input,omitempty"`
+	Tenant   string   `json:"tenant,omitempty"`
+	Priority int      `json:"priority,omitempty"`
+	Needs    []string `json:"needs,omitempty"`
+
+	// Overlap begins a firing although the last one is not done. Otherwise it is left out.
+	// Work that is parked or waits for an answer is not under way.
+	Overlap bool `json:"overlap,omitempty"`
+	// SkipMissed leaves out firings that no worker noticed within a minute. Otherwise the
+	// last one that was missed is made up for.
+	SkipMissed bool `json:"skip_missed,omitempty"`
+	// Refuse refuses calls that need an approval. Otherwise they wait for one.
+	Refuse bool `json:"refuse,omitempty"`
+}
+
+// Scheduled is a [Schedule] as the store has it.
+type Scheduled struct {
+	Schedule
+	Path  string // the agent's file
+	Agent string // the hash of the agent's definition
+
+	Due     time.Time // when it fires next; the zero value means never
+	Fired   time.Time // the time for which it fired last
+	Session string    // the session of that work
+	Note    string    // what became of the last time, for people
+}
+
+// scheduleData is the Data of a [queue.Schedule].
+type scheduleData struct {
+	Schedule   Schedule        `json:"schedule"`
+	Path       string          `json:"path"`
+	Definition json.RawMessage `json:"definition"`
+}
+
+// grace is how late a firing may be that [Schedule].SkipMissed does not leave out.
+const grace = time.Minute
+
+// AddSchedule adds a schedule for the configuration's file as it is now. It fires for the
+// first time after now. If there is a schedule with the name, the error wraps
+// [session.ErrExists].
+func AddSchedule(ctx context.Context, cfg host.Config, s Schedule) (Scheduled, error) {
+	if _, _, err := parts(cfg.Store); err != nil {
+		return Scheduled{}, err
+	}
+	q, err := store.As[queue.Schedules](cfg.Store, "keep schedules")
+	if err != nil {
+		return Scheduled{}, err
+	}
+	for _, name := range []string{s.Name, cmp.Or(s.Session, s.Name)} {
+		if err := host.CheckName(name); err != nil {
+			return Scheduled{}, &host.ConfigError{Err: err}
+		}
+	}
+	due, err := s.next(time.Now())
+	if err == nil && due.IsZero() {
+		err = fmt.Errorf("there is no such time: %s", s.Cron)
+	}
+	if err != nil {
+		return Scheduled{}, &host.ConfigError{Err: err}
+	}
+	path, err := host.ResolvePath(cfg.File)
+	if err != nil {
+		return Scheduled{}, &host.ConfigError{Err: err}
+	}
+	cfg.Trust = nil // nothing is started here, and the worker asks
+	d, _, err := host.Pack(ctx, cfg)
+	if err != nil {
+		return Scheduled{}, err
+	}
+	text, err := d.Encode()
+	if err != nil {
+		return Scheduled{}, err
+	}
+	data, err := json.Marshal(scheduleData{s, path, text})
+	if err != nil {
+		return Scheduled{}, err
+	}
+	entry := queue.Schedule{Name: s.Name, Data: data, Due: due}
+	if err := q.Schedule(ctx, entry); err != nil {
+		return Scheduled{}, err
+	}
+	return scheduled(entry)
+}
+
+// Schedules returns the schedules of a store by their names.
+func Schedules(ctx context.Context, in store.Store) (list []Scheduled, err error) {
+	if _, _, err := parts(in); err != nil {
+		return nil, err
+	}
+	q, err := store.As[queue.Schedules](in, "keep schedules")
+	if err != nil {
+		return nil, err
+	}
+	entries, err := q.Schedules(ctx, false)
+	for _, e := range entries {
+		s, err := scheduled(e)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, s)
+	}
+	return list, err
+}
+
+// scheduled reads an entry.
+func scheduled(e queue.Schedule) (Scheduled, error) {
+	var data scheduleData
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return Scheduled{}, fmt.Errorf("the schedule %q: %w", e.Name, err)
+	}
+	d, err := agentfile.ParseDefinition(data.Definition)
+	if err != nil {
+		return Scheduled{}, fmt.Errorf("the schedule %q: %w", e.Name, err)
+	}
+	hash, err := d.Hash()
+	return Scheduled{data.Schedule, data.Path, hash, e.Due, e.Fired, e.Session, e.Note}, err
+}
+
+// next returns the first time after another one, or the zero value if there is none.
+func (s *Schedule) next(after time.Time) (time.Time, error) {
+	if strings.Contains(s.Cron, "TZ=") || strings.HasPrefix(s.Cron, "@every") || s.Zone == "Local" {
+		return time.Time{}, errors.New("the times are fields of cron, and the zone has a name such as Europe/Berlin")
+	}
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	times, err := cron.ParseStandard(s.Cron)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the times %q: %w", s.Cron, err)
+	}
+	return times.Next(after.In(zone)), nil
+}
+
+// last returns the last time up to now, from a time that is due on, how many there were,
+// and the time after it.
+func (s *Schedule) last(due, now time.Time) (at time.Time, n int, next time.Time, err error) {
+	for next = due; err == nil && !next.IsZero() && !next.After(now); n++ {
+		at = next
+		next, err = s.next(at)
+	}
+	return at, n, next, err
+}
+
+// fire leaves the work of the schedules that are due. A schedule that fails does not keep
+// the others from firing, and is tried again at the next look.
+func (p *pool) fire(ctx context.Context) error {
+	if p.schedules == nil {
+		return nil
+	}
+	list, err := p.schedules.Schedules(ctx, true)
+	for _, e := range list {
+		log := p.log.With("schedule", e.Name)
+		switch note, err := p.fireOne(ctx, e); {
+		case errors.Is(err, queue.ErrChanged): // another worker was faster
+		case err != nil:
+			log.Error("a schedule failed", "error", p.sayable(err))
+		default:
+			log.Info("schedule fired", "outcome", note)
+		}
+	}
+	return err
+}
+
+// fireOne leaves the work of one schedule, and then says when it fires next. A worker that
+// dies in between leaves it due, and the next one delivers nothing twice.
+func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err error) {
+	var data scheduleData
+	next := e
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		next.Due, next.Note = time.Time{}, p.sayable(err)
+		return next.Note, p.schedules.Fired(ctx, next)
+	}
+	s := &data.Schedule
+	now := time.Now()
+	at, n, due, err := s.last(e.Due, now)
+	switch {
+	case err != nil: // such as a zone that this machine does not know: another worker may
+		return "", err
+	case n == 0:
+		return "", queue.ErrChanged // the clock of the store is ahead
+	}
+	next.Due = due
+	busy, err := p.underWay(ctx, e.Session)
+	switch {
+	case err != nil:
+		return "", err
+	case s.SkipMissed && now.Sub(at) > grace:
+		next.Note = "left out " + s.show(at) + ": no worker ran"
+	case busy && !s.Overlap:
+		next.Note = "left out " + s.show(at) + ": the work of " + e.Session + " was not done"
+	default:
+		r, err := p.leave(ctx, &data, at)
+		var wrong *host.ConfigError
+		switch {
+		case errors.As(err, &wrong):
+			next.Note = "failed at " + s.show(at) + ": " + p.sayable(err)
+		case err != nil:
+			return "", err
+		default:
+			next.Fired, next.Session, next.Note = at, r.Session.ID, "fired for "+s.show(at)
+			if n > 1 {
+				next.Note += fmt.Sprintf(", and not for %d earlier times, when no worker ran", n-1)
+			}
+			if r.Parked != "" {
+				next.Note += "; its session is parked: " + r.Parked
+			}
+		}
+	}
+	return next.Note, p.schedules.Fired(ctx, next)
+}
+
+// show returns a time for people.
+func (s *Schedule) show(at time.Time) string {
+	if zone, err := time.LoadLocation(s.Zone); err == nil {
+		at = at.In(zone)
+	}
+	return at.Format("2006-01-02 15:04 MST")
+}
+
+// underWay reports whether work of a session is ready or runs.
+func (p *pool) underWay(ctx context.Context, id string) (bool, error) {
+	if id == "" {
+		return false, nil
+	}
+	w, known, err := workOf(ctx, p.queue, id)
+	return known && slices.Contains([]queue.State{queue.Ready, queue.Running}, w.State), err
+}
+
+// leave leaves the work of a firing.
+func (p *pool) leave(ctx context.Context, data *scheduleData, at time.Time) (Receipt, error) {
+	s := &data.Schedule
+	name := s.Session
+	if name == "" {
+		name = s.Name + " " + at.Format("2006-01-02T15:04")
+	}
+	order := order{
+		path: data.Path, name: name, owner: s.Owner, definition: data.Definition, replace: true,
+		input: session.Delivery{Delivered: session.Delivered{Key: "schedule " + s.Name + " " + at.UTC().Format(time.RFC3339), By: s.By, From: "schedule " + s.Name}},
+		work:  queue.Work{Tenant: s.Tenant, Priority: s.Priority, Needs: s.Needs, Refuse: s.Refuse},
+	}
+	if s.Input != "" {
+		order.input.Bodies = []session.Body{session.InputItem{Item: item.User(s.Input)}}
+	}
+	return order.leave(ctx, p.Config.Store)
+}

@@ -1,0 +1,203 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// plan adds a schedule for the file of a shared store.
+func (s *shared) plan(p worker.Schedule) worker.Scheduled {
+	s.Helper()
+	added, err := worker.AddSchedule(s.Context(), s.planned(), p)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return added
+}
+
+func (s *shared) planned() host.Config {
+	cfg := s.job("", "").Config
+	cfg.Store = s.kept
+	return cfg
+}
+
+// overdue makes a schedule due since a time.
+func (s *shared) overdue(name string, since time.Time) {
+	s.Helper()
+	q := s.kept.(queue.Schedules)
+	list, err := q.Schedules(s.Context(), false)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, e := range list {
+		if e.Name == name {
+			e.Due = since
+			if err := q.Fired(s.Context(), e); err != nil {
+				s.Fatal(err)
+			}
+		}
+	}
+}
+
+// named returns a schedule.
+func (s *shared) named(name string) worker.Scheduled {
+	s.Helper()
+	list, err := worker.Schedules(s.Context(), s.kept)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, one := range list {
+		if one.Name == name {
+			return one
+		}
+	}
+	s.Fatalf("there is no schedule %q", name)
+	panic("unreachable")
+}
+
+// works returns all work.
+func (s *shared) works() (list []queue.Work) {
+	s.Helper()
+	for w, err := range s.queue.Works(s.Context()) {
+		if err != nil {
+			s.Fatal(err)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// newYear is the last time of @yearly.
+func newYear() time.Time { return time.Date(time.Now().UTC().Year(), 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// A schedule fires once for a time, with no client, also if the worker that noticed it died
+// before it could say so, and once for all the times that nobody noticed. D1
+func TestScheduleFiresOnce(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Happy new year.")), agenttest.Completed(item.Assistant("Again?")))
+	if added := s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "Greet", Tenant: "anna", Owner: "ann"}); !added.Due.After(time.Now()) {
+		t.Errorf("due at %v", added.Due)
+	}
+	s.once(s.a)
+	if list := s.works(); len(list) != 0 {
+		t.Fatalf("before its time: %+v", list)
+	}
+	s.overdue("year", newYear().AddDate(-2, 0, 0))
+	s.once(s.a)
+	s.once(s.b)
+	for range 2 {
+		list := s.works()
+		if len(list) != 1 || list[0].State != queue.Done || list[0].Tenant != "anna" {
+			t.Fatalf("work %+v", list)
+		}
+		info, err := s.kept.Info(t.Context(), list[0].Session)
+		if err != nil || info.Owner != "ann" || !strings.HasPrefix(info.Name, "year "+newYear().Format("2006-01-02")) {
+			t.Errorf("session %+v, %v", info, err)
+		}
+		got := s.named("year")
+		if !got.Fired.Equal(newYear()) || !got.Due.After(time.Now()) || !strings.Contains(got.Note, "fired for") {
+			t.Errorf("%+v", got)
+		}
+		s.overdue("year", newYear()) // as if the worker had died before it wrote this
+		s.once(s.b)
+	}
+	if n := len(s.server.Requests()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// The rules for times that come while the last work is not done, and for those that nobody
+// noticed. Work that is parked blocks nothing.
+func TestScheduleRules(t *testing.T) {
+	s := newShared(t)
+	for _, p := range []worker.Schedule{
+		{Name: "left out", Cron: "@yearly", Needs: []string{"gpu"}},
+		{Name: "beside", Cron: "@yearly", Needs: []string{"gpu"}, Overlap: true, Session: "same"},
+		{Name: "missed", Cron: "@yearly", Needs: []string{"gpu"}, SkipMissed: true},
+	} {
+		p.Input = "hello"
+		s.plan(p)
+	}
+	s.a.Patience = time.Hour
+	fire := func(since time.Time) {
+		t.Helper()
+		for _, name := range []string{"left out", "beside", "missed"} {
+			s.overdue(name, since)
+		}
+		s.a.Labels = nil
+		s.once(s.a)
+	}
+	fire(newYear())
+	if got := s.named("missed"); !got.Fired.IsZero() || !strings.Contains(got.Note, "no worker ran") {
+		t.Errorf("%+v", got)
+	}
+	for _, w := range s.works() { // nobody has the label, so Once has parked them
+		if w.State != queue.Parked {
+			t.Fatalf("%+v", w)
+		}
+		if err := s.queue.Move(t.Context(), w, queue.Ready, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fire(newYear())
+	if got := s.named("left out"); !strings.Contains(got.Note, "was not done") {
+		t.Errorf("%+v", got)
+	}
+	if got := s.named("beside"); !strings.Contains(got.Note, "fired for") {
+		t.Errorf("%+v", got)
+	}
+	fire(newYear()) // they are parked again
+	if got := s.named("left out"); !strings.Contains(got.Note, "fired for") {
+		t.Errorf("parked work blocks: %+v", got)
+	}
+}
+
+// A schedule that refuses what needs an approval does not wait for anybody.
+func TestScheduleRefuses(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Call("call_1", "append_to_file", `{"path":"notes.txt","content":"x"}`)), agenttest.Completed(item.Assistant("Then not.")))
+	s.write(s.file, "<config model=\"m\"/>\n<tool name=\"append_to_file\"/>\n")
+	s.agree(s.a)
+	s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "Note it", Refuse: true})
+	s.overdue("year", newYear())
+	s.once(s.a)
+	if list := s.works(); len(list) != 1 || list[0].State != queue.Done {
+		t.Errorf("%+v", list)
+	}
+}
+
+// What is wrong is said before anything is stored.
+func TestScheduleWrong(t *testing.T) {
+	s := newShared(t)
+	for _, p := range []worker.Schedule{
+		{Name: "", Cron: "@daily"},
+		{Name: "a", Cron: ""},
+		{Name: "a", Cron: "61 * * * *"},
+		{Name: "a", Cron: "TZ=UTC"},
+		{Name: "a", Cron: "CRON_TZ=UTC * * * * *"},
+		{Name: "a", Cron: "@every 1s"},
+		{Name: "a", Cron: "0 0 31 2 *"},
+		{Name: "a", Cron: "@daily", Zone: "Nowhere/Land"},
+		{Name: "a", Cron: "@daily", Zone: "Local"},
+		{Name: "a", Cron: "@daily", Session: "\x00"},
+	} {
+		var wrong *host.ConfigError
+		if _, err := worker.AddSchedule(t.Context(), s.planned(), p); !errors.As(err, &wrong) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	s.plan(worker.Schedule{Name: "a", Cron: "@daily"})
+	if _, err := worker.AddSchedule(t.Context(), s.planned(), worker.Schedule{Name: "a", Cron: "@daily"}); !errors.Is(err, session.ErrExists) {
+		t.Errorf("twice: %v", err)
+	}
+}
