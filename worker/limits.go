@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
-	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -45,17 +44,6 @@ func (p *pool) closed(ctx context.Context) (map[string]bool, error) {
 		closed[e.URL] = e.Stopped != "" || e.Wait > 0
 	}
 	return closed, err
-}
-
-// urlOf returns the endpoint of a definition, or "" if there is none, or if it cannot be
-// found out: then the run says why.
-func (p *pool) urlOf(ctx context.Context, hash string, cfg host.Config) string {
-	url, known := p.urls[hash]
-	if !known && p.limits != nil {
-		url, _ = host.Address(ctx, cfg)
-		p.urls[hash] = url
-	}
-	return url
 }
 
 // gate lets the requests of a run through as the limits of their endpoints allow, and

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,10 +28,15 @@ var (
 
 // perform runs a session and says in the queue how that ended. It reports whether the
 // work began: a session that somebody else has open does not.
-func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began bool) {
+func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool) {
 	log := p.log.With("session", r.work.Session, "agent", short(r.work.Agent))
 	var begun queue.Work
-	cfg.Locked = func(ctx context.Context, _ session.Info) (err error) {
+	g := &gate{pool: p, url: r.work.Endpoint}
+	held := ctx
+	if p.limits != nil {
+		held = endpoint.WithGate(ctx, g)
+	}
+	h, err := open(held, func(ctx context.Context, _ session.Info) (err error) {
 		if begun, err = p.queue.Begin(ctx, r.work, p.Name); err != nil {
 			return err
 		}
@@ -46,13 +50,7 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 			return errExhausted
 		}
 		return nil
-	}
-	g := &gate{pool: p, url: r.work.Endpoint}
-	held := ctx
-	if p.limits != nil {
-		held = endpoint.WithGate(ctx, g)
-	}
-	h, err := host.Open(held, cfg)
+	})
 	var res *agent.Result
 	if err == nil {
 		res, err = p.run(held, r, h, g)
@@ -73,54 +71,17 @@ func (p *pool) perform(ctx context.Context, r *running, cfg host.Config) (began 
 	return began
 }
 
-// usual are the kinds of notices that only say that everything works as expected. That the
-// session belongs to another file is expected, too: to the one that the definition was
-// made from.
-var usual = []host.NoticeKind{
-	host.NoticeAnswers, host.NoticeWaiting, host.NoticeReady, host.NoticeAsking, host.NoticeAsked, host.NoticeServer, host.NoticeNew,
-	host.NoticeContinues, host.NoticeOtherFile, host.NoticeUnconfigured,
-}
-
-// config returns the configuration of a run.
-func (p *pool) config(path, id string, ask func(context.Context, trust.Claim) (trust.Agreement, error)) host.Config {
-	cfg := p.Config
-	cfg.File, cfg.Session, cfg.Last, cfg.Place, cfg.Transcript, cfg.Owner, cfg.Tags = path, id, false, "", "", "", nil
-	cfg.Trust, cfg.Pause = ask, true
-	// What decides about later runs is asked about before a tool writes to it.
-	cfg.Protected = append(slices.Clip(cfg.Protected), p.Agents.Folder, p.Agents.Agreed.Path())
-	permit := cfg.Permit
-	cfg.Permit = func(found session.Info) error {
-		if found.ID != id { // it was deleted, and would begin anew
-			return errGone
-		}
-		if permit != nil {
-			return permit(found)
-		}
-		return nil
-	}
-	if cfg.Notify == nil {
-		cfg.Notify = func(n host.Notice) {
-			level := slog.LevelWarn
-			if slices.Contains(usual, n.Kind) {
-				level = slog.LevelDebug
-			}
-			p.log.Log(context.Background(), level, "notice", "session", id, "kind", string(n.Kind), "text", p.sayable(errors.New(n.Text)))
-		}
-	}
-	return cfg
-}
-
 // run runs an open session until it stops.
-func (p *pool) run(ctx context.Context, r *running, h *host.Host, g *gate) (*agent.Result, error) {
+func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*agent.Result, error) {
 	p.mu.Lock()
-	r.host = h
+	r.open = h
 	if p.drains {
 		h.StopAfterTurn()
 	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		r.host = nil
+		r.open = nil
 		p.mu.Unlock()
 	}()
 	var failure error

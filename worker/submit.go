@@ -136,19 +136,28 @@ func (o *order) leave(ctx context.Context, in store.Store) (r Receipt, err error
 		}
 		r.Agent = hex.EncodeToString(hash[:])
 	}
-	if len(o.input.Bodies) > 0 {
-		receipt, err := box.Deliver(ctx, id, o.input)
+	o.work.Session, o.work.Agent = id, r.Agent
+	if o.revive {
+		before = queue.Work{}
+	}
+	return r, r.enqueue(ctx, box, q, before, o.work, o.input)
+}
+
+// enqueue delivers the input, if there is any, and then makes the work ready, unless it was
+// parked before.
+func (r *Receipt) enqueue(ctx context.Context, box session.Inbox, q queue.Queue, before, w queue.Work, input session.Delivery) error {
+	if len(input.Bodies) > 0 {
+		receipt, err := box.Deliver(ctx, w.Session, input)
 		if err != nil {
-			return r, fmt.Errorf("session %s: %w", id, err)
+			return fmt.Errorf("session %s: %w", w.Session, err)
 		}
 		r.Taken = receipt.Taken
 	}
-	if before.State == queue.Parked && !o.revive {
+	if before.State == queue.Parked {
 		r.Parked = before.Reason
-		return r, nil
+		return nil
 	}
-	o.work.Session, o.work.Agent = id, r.Agent
-	return r, q.Enqueue(ctx, o.work)
+	return q.Enqueue(ctx, w)
 }
 
 // parts returns what a store must be to keep work.

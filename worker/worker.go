@@ -69,6 +69,8 @@ type Worker struct {
 	// optional.
 	Log *slog.Logger
 
+	stage stage // nil but in simulations
+
 	counting sync.Mutex
 	counts   Counts
 }
@@ -109,6 +111,7 @@ type pool struct {
 	*Worker
 	queue  queue.Queue
 	inbox  session.Inbox
+	stage  stage
 	limits queue.Limits // nil if the store keeps none
 	// schedules are nil if the store keeps none.
 	schedules queue.Schedules
@@ -126,19 +129,14 @@ type pool struct {
 	// when to try again.
 	skip   map[string]time.Time
 	drains bool // no more work is taken, and runs end with their turn
-
-	// Only the loop uses these: definitions, and why this worker cannot run others.
-	known map[string]agentfile.Definition
-	unfit map[string]string
-	urls  map[string]string // the endpoints of definitions
 }
 
 // running is a run.
 type running struct {
 	work   queue.Work // as it was begun, once it was
 	cancel context.CancelCauseFunc
-	begun  bool       // the queue says that it runs
-	host   *host.Host // nil until it is open
+	begun  bool         // the queue says that it runs
+	open   conversation // nil until it is open
 }
 
 // Causes of the end of a run's context.
@@ -148,7 +146,7 @@ var (
 )
 
 func (w *Worker) work(ctx context.Context, once bool) error {
-	if w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "" {
+	if w.stage == nil && (w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "") {
 		return errors.New("worker: no Agents are set")
 	}
 	q, box, err := parts(w.Config.Store)
@@ -157,7 +155,6 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	}
 	p := &pool{
 		Worker: w, queue: q, inbox: box, once: once, log: w.Log, wake: make(chan struct{}, 1), runs: map[string]*running{}, skip: map[string]time.Time{},
-		known: map[string]agentfile.Definition{}, unfit: map[string]string{}, urls: map[string]string{},
 	}
 	p.limits, _ = p.Config.Store.(queue.Limits)
 	p.schedules, _ = p.Config.Store.(queue.Schedules)
@@ -165,6 +162,9 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	p.log = p.log.With("worker", w.Name)
+	if p.stage = w.stage; p.stage == nil {
+		p.stage = &files{w, p.log, p.limits != nil, map[string]agentfile.Definition{}, map[string]string{}, map[string]string{}}
+	}
 	defer q.Awaited(p.stir)()
 	p.log.Info("worker started", "runs", p.most())
 	done := make(chan struct{})
@@ -222,6 +222,15 @@ func (p *pool) loop(ctx context.Context) error {
 		case <-p.wake:
 		case <-poll.C:
 		}
+		// If both are there, one look is enough, and a simulation replays exactly.
+		select {
+		case <-p.wake:
+		default:
+		}
+		select {
+		case <-poll.C:
+		default:
+		}
 	}
 }
 
@@ -244,12 +253,9 @@ func (p *pool) watch(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// round stops what was parked, begins what may begin, and parks what nobody does. It
-// reports whether something runs or may begin.
+// round begins what may begin, and parks what nobody does. It reports whether something
+// runs or may begin.
 func (p *pool) round(ctx context.Context) (busy bool, err error) {
-	if err := p.stopParked(ctx); err != nil {
-		return false, err
-	}
 	if err := p.fire(ctx); err != nil {
 		return false, err
 	}
@@ -273,19 +279,19 @@ func (p *pool) count() int {
 // stopParked ends the runs whose work was parked by somebody.
 func (p *pool) stopParked(ctx context.Context) error {
 	p.mu.Lock()
-	ours := map[*running]queue.Work{}
-	for _, r := range p.runs {
-		if r.begun {
-			ours[r] = r.work
+	var ours []running // as they are now
+	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
+		if r := p.runs[id]; r.begun {
+			ours = append(ours, running{work: r.work, cancel: r.cancel})
 		}
 	}
 	p.mu.Unlock()
-	for r, begun := range ours {
-		w, known, err := workOf(ctx, p.queue, begun.Session)
+	for _, r := range ours {
+		w, known, err := workOf(ctx, p.queue, r.work.Session)
 		if err != nil {
 			return err
 		}
-		if !known || w.State != queue.Running || w.Claim != begun.Claim {
+		if !known || w.State != queue.Running || w.Claim != r.work.Claim {
 			r.cancel(errParked) // or it has just ended, and cancelling it changes nothing
 		}
 	}
@@ -294,7 +300,7 @@ func (p *pool) stopParked(ctx context.Context) error {
 
 // fill begins work while there is room.
 func (p *pool) fill(ctx context.Context) error {
-	hashes, err := p.Agents.Hashes()
+	hashes, err := p.stage.fits()
 	if err != nil {
 		return err
 	}
@@ -302,7 +308,7 @@ func (p *pool) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return p.unfit[hash] != "" || closed[p.urls[hash]] })
+	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return closed[p.stage.url(hash)] })
 	p.mu.Lock()
 	room := p.most() - len(p.runs)
 	now := time.Now()
@@ -317,68 +323,23 @@ func (p *pool) fill(ctx context.Context) error {
 		return err
 	}
 	for _, w := range list {
-		d, why, err := p.definition(ctx, w.Agent)
+		open, url, err := p.stage.opener(ctx, w)
 		switch {
 		case err != nil:
 			return err
-		case why != "":
-			continue // lookAfter parks it, unless another worker is faster
+		case open == nil || closed[url]:
+			continue // lookAfter parks what cannot be done, unless another worker is faster
 		}
-		path, ask, err := p.Agents.open(d)
-		if errors.Is(err, errUntrusted) {
-			continue // the agreement was revoked since
-		}
-		if err != nil {
-			p.unfit[w.Agent] = needed + "another worker: " + p.sayable(err)
-			p.log.Error("a definition cannot be used", "agent", w.Agent, "error", p.sayable(err))
-			continue
-		}
-		cfg := p.config(path, w.Session, ask)
-		cfg.Pause = !w.Refuse
-		if w.Endpoint = p.urlOf(ctx, w.Agent, cfg); closed[w.Endpoint] {
-			continue
-		}
-		if p.begin(ctx, w, cfg); p.count() >= p.most() {
+		w.Endpoint = url
+		if p.begin(ctx, w, open); p.count() >= p.most() {
 			break
 		}
 	}
 	return nil
 }
 
-// definition returns a definition, or why this worker cannot run it.
-func (p *pool) definition(ctx context.Context, hash string) (d agentfile.Definition, why string, err error) {
-	if d, ok := p.known[hash]; ok {
-		return d, "", nil
-	}
-	if why, ok := p.unfit[hash]; ok {
-		return d, why, nil
-	}
-	d, err = definition(ctx, p.Config.Store, hash)
-	var bad *definitionError
-	switch {
-	case errors.As(err, &bad):
-		return d, "needs its agent's definition: " + err.Error(), nil
-	case err != nil:
-		return d, "", err
-	case d.Program != p.Config.Program:
-		// Another version may have other tools under the same names. D3
-		why = "needs a worker of the version " + orUnknown(d.Program) + " with which it began; this one is " + orUnknown(p.Config.Program)
-		p.unfit[hash] = why
-		return d, why, nil
-	}
-	p.known[hash] = d
-	return d, "", nil
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "unknown"
-	}
-	return version
-}
-
 // begin starts the run of a piece of work, unless it runs already.
-func (p *pool) begin(ctx context.Context, w queue.Work, cfg host.Config) {
+func (p *pool) begin(ctx context.Context, w queue.Work, open opener) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if _, skipped := p.skip[w.Session]; skipped || p.runs[w.Session] != nil || p.drains {
@@ -390,7 +351,7 @@ func (p *pool) begin(ctx context.Context, w queue.Work, cfg host.Config) {
 	p.runs[w.Session] = r
 	p.all.Go(func() {
 		defer cancel(nil)
-		began := p.perform(held, r, cfg)
+		began := p.perform(held, r, open)
 		p.mu.Lock()
 		delete(p.runs, w.Session)
 		if !began {
@@ -415,7 +376,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 		return false, nil
 	}
 	p.looked = time.Now()
-	hashes, err := p.Agents.Hashes()
+	hashes, err := p.stage.agreed()
 	if err != nil {
 		return false, err
 	}
@@ -506,8 +467,7 @@ func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why 
 		}
 		return needed + "the agreement of a worker's operator to this version of " + orUnknown(info.Path) + " (" + short(w.Agent) + ")", nil
 	}
-	_, why, err = p.definition(ctx, w.Agent)
-	return why, err
+	return p.stage.lacks(ctx, w.Agent)
 }
 
 // short is the beginning of a hash, for people.
@@ -518,8 +478,8 @@ func (p *pool) drain() {
 	p.mu.Lock()
 	p.drains = true
 	for _, r := range p.runs {
-		if r.host != nil {
-			r.host.StopAfterTurn()
+		if r.open != nil {
+			r.open.StopAfterTurn()
 		}
 	}
 	p.mu.Unlock()

@@ -1,0 +1,171 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// stage says what a worker may run, and opens it. It is where a simulation, which has no
+// files and no sockets, differs from a worker.
+type stage interface {
+	// agreed returns the hashes of the definitions that the worker may run, and fits
+	// those among them that it can run as far as it knows.
+	agreed() ([]string, error)
+	fits() ([]string, error)
+	// lacks says why the worker cannot run a definition, or returns "".
+	lacks(ctx context.Context, hash string) (why string, err error)
+	// url returns the endpoint of a definition, or "" if it is not known yet.
+	url(hash string) string
+	// opener returns what opens the session of a piece of work, and its endpoint; nil if
+	// the worker cannot run it.
+	opener(ctx context.Context, w queue.Work) (open opener, url string, err error)
+}
+
+// opener opens a session. It calls locked when it has locked it, as [host.Config].Locked
+// says.
+type opener func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error)
+
+// conversation is an open session: a [host.Host].
+type conversation interface {
+	Stream(ctx context.Context, text string) iter.Seq2[agent.Event, error]
+	Result() *agent.Result
+	StopAfterTurn()
+	Close() error
+}
+
+// files is the stage of a worker: its Agents, and hosts for them.
+type files struct {
+	*Worker
+	log     *slog.Logger
+	limited bool // the store keeps limits of endpoints
+	known   map[string]agentfile.Definition
+	unfit   map[string]string // why the worker cannot run other definitions
+	urls    map[string]string // the endpoints of definitions
+}
+
+func (f *files) agreed() ([]string, error) { return f.Agents.Hashes() }
+
+func (f *files) fits() ([]string, error) {
+	hashes, err := f.Agents.Hashes()
+	return slices.DeleteFunc(hashes, func(hash string) bool { return f.unfit[hash] != "" }), err
+}
+
+func (f *files) lacks(ctx context.Context, hash string) (why string, err error) {
+	_, why, err = f.definition(ctx, hash)
+	return why, err
+}
+
+// definition returns a definition, or why this worker cannot run it.
+func (f *files) definition(ctx context.Context, hash string) (d agentfile.Definition, why string, err error) {
+	if d, ok := f.known[hash]; ok {
+		return d, "", nil
+	}
+	if why, ok := f.unfit[hash]; ok {
+		return d, why, nil
+	}
+	d, err = definition(ctx, f.Config.Store, hash)
+	var bad *definitionError
+	switch {
+	case errors.As(err, &bad):
+		return d, "needs its agent's definition: " + err.Error(), nil
+	case err != nil:
+		return d, "", err
+	case d.Program != f.Config.Program:
+		// Another version may have other tools under the same names. D3
+		why = "needs a worker of the version " + orUnknown(d.Program) + " with which it began; this one is " + orUnknown(f.Config.Program)
+		f.unfit[hash] = why
+		return d, why, nil
+	}
+	f.known[hash] = d
+	return d, "", nil
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown"
+	}
+	return version
+}
+
+func (f *files) url(hash string) string { return f.urls[hash] }
+
+func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url string, err error) {
+	d, why, err := f.definition(ctx, w.Agent)
+	if err != nil || why != "" {
+		return nil, "", err
+	}
+	path, ask, err := f.Agents.open(d)
+	if errors.Is(err, errUntrusted) {
+		return nil, "", nil // the agreement was revoked since
+	}
+	if err != nil {
+		f.unfit[w.Agent] = needed + "another worker: " + f.sayable(err)
+		f.log.Error("a definition cannot be used", "agent", w.Agent, "error", f.sayable(err))
+		return nil, "", nil
+	}
+	cfg := f.config(path, w.Session, ask)
+	cfg.Pause = !w.Refuse
+	url, known := f.urls[w.Agent]
+	if !known && f.limited {
+		url, _ = host.Address(ctx, cfg) // if there is none, the run says why
+		f.urls[w.Agent] = url
+	}
+	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
+		cfg.Locked = locked
+		h, err := host.Open(ctx, cfg)
+		if err != nil {
+			return nil, err // and not a nil *host.Host
+		}
+		return h, nil
+	}, url, nil
+}
+
+// usual are the kinds of notices that only say that everything works as expected. That the
+// session belongs to another file is expected, too: to the one that the definition was
+// made from.
+var usual = []host.NoticeKind{
+	host.NoticeAnswers, host.NoticeWaiting, host.NoticeReady, host.NoticeAsking, host.NoticeAsked, host.NoticeServer, host.NoticeNew,
+	host.NoticeContinues, host.NoticeOtherFile, host.NoticeUnconfigured,
+}
+
+// config returns the configuration of a run.
+func (f *files) config(path, id string, ask func(context.Context, trust.Claim) (trust.Agreement, error)) host.Config {
+	cfg := f.Config
+	cfg.File, cfg.Session, cfg.Last, cfg.Place, cfg.Transcript, cfg.Owner, cfg.Tags = path, id, false, "", "", "", nil
+	cfg.Trust, cfg.Pause = ask, true
+	// What decides about later runs is asked about before a tool writes to it.
+	cfg.Protected = append(slices.Clip(cfg.Protected), f.Agents.Folder, f.Agents.Agreed.Path())
+	permit := cfg.Permit
+	cfg.Permit = func(found session.Info) error {
+		if found.ID != id { // it was deleted, and would begin anew
+			return errGone
+		}
+		if permit != nil {
+			return permit(found)
+		}
+		return nil
+	}
+	if cfg.Notify == nil {
+		cfg.Notify = func(n host.Notice) {
+			level := slog.LevelWarn
+			if slices.Contains(usual, n.Kind) {
+				level = slog.LevelDebug
+			}
+			f.log.Log(context.Background(), level, "notice", "session", id, "kind", string(n.Kind), "text", f.sayable(errors.New(n.Text)))
+		}
+	}
+	return cfg
+}
