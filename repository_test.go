@@ -51,6 +51,8 @@ var levels = map[string]int{
 	"chatmd/transcript":     2,
 	"session/queue":         2,
 	"session/store":         2,
+	"internal/lease":        2, // used by internal/memstore
+	"internal/memstore":     3, // test support, imported by tests alone
 	"session/sqlstore":      3,
 	"dialect":               2,
 	"dialect/dialecttest":   3, // test support, imported by tests alone

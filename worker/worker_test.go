@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/memstore"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -30,7 +31,8 @@ import (
 // rig is a store, an agent's file and a worker.
 type rig struct {
 	*testing.T
-	store *shelf
+	store *memstore.Store
+	net   func(what string) // is told of what is about to happen at the store; may be nil
 	file  string
 	work  *worker.Worker
 }
@@ -48,7 +50,13 @@ func newRig(t *testing.T, file, script string) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{T: t, store: newShelf(), file: filepath.Join(dir, "agent.md")}
+	r := &rig{T: t, file: filepath.Join(dir, "agent.md")}
+	r.store = new(memstore.DB).Open(memstore.Options{Net: func(_ context.Context, what string, do func() error) error {
+		if r.net != nil {
+			r.net(what)
+		}
+		return do()
+	}})
 	r.write(r.file, file)
 	r.write(filepath.Join(dir, "talk.script"), script)
 	r.work = r.another("a")
@@ -104,10 +112,20 @@ func (r *rig) once(w *worker.Worker) {
 	}
 }
 
+// row returns the work of a session; the zero value if there is none.
+func (r *rig) row(id string) queue.Work {
+	r.Helper()
+	w, err := r.store.Work(r.Context(), id)
+	if err != nil && !errors.Is(err, session.ErrNotFound) {
+		r.Fatal(err)
+	}
+	return w
+}
+
 // is checks the state of work, and that the reason contains a text.
 func (r *rig) is(id string, state queue.State, reason string) queue.Work {
 	r.Helper()
-	w := r.store.work(id)
+	w := r.row(id)
 	if w.State != state || !strings.Contains(w.Reason, reason) {
 		r.Errorf("%s because %q, want %s because %q", w.State, w.Reason, state, reason)
 	}
@@ -312,6 +330,49 @@ func TestApprovalWaits(t *testing.T) {
 	}
 }
 
+// Input that waits for the answer of a run does not make it run again and again while it
+// waits for an approval, also if the input arrives meanwhile. A stop does.
+func TestQueuedInputWhileAnApprovalWaits(t *testing.T) {
+	r := newRig(t, writes, note)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	tell := func(d session.Delivery) {
+		t.Helper()
+		if _, err := r.store.Deliver(t.Context(), id, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := func(key string) session.Delivery {
+		return session.Delivery{Delivered: session.Delivered{Key: key, Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User(key)}}}
+	}
+	tell(later("2"))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	runs := 0
+	r.work.Log = slog.New(slog.NewTextHandler(&watcher{message: []byte("work begun"), found: func() {
+		if runs++; runs > 3 {
+			stop()
+		}
+	}}, nil))
+	once := func(most int) {
+		t.Helper()
+		runs = 0
+		if err := r.work.Once(ctx); err != nil || runs > most {
+			t.Fatalf("begun %d times: %v", runs, err)
+		}
+	}
+	once(1)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	tell(later("3"))
+	once(1)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	tell(session.Delivery{Delivered: session.Delivered{Key: "stop"}, Bodies: []session.Body{session.StopAsked{}}})
+	once(3)
+	if w := r.row(id); w.State == queue.Waiting {
+		t.Errorf("%+v", w)
+	}
+}
+
 // An answer that was written to the log goes on, although who wrote it died before telling
 // the queue.
 func TestAnswerThatNobodyTold(t *testing.T) {
@@ -331,7 +392,6 @@ func TestAnswerThatNobodyTold(t *testing.T) {
 	if err := agent.Decide(t.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
 		t.Fatal(err)
 	}
-	r.store.written = time.Now()
 	r.once(r.work)
 	r.is(id, queue.Done, "answered")
 }
@@ -385,7 +445,7 @@ func TestWorkThatKillsWorkers(t *testing.T) {
 	r.agree(r.work)
 	id := r.submit(r.job("1", "hello")).Session.ID
 	for range 5 { // Begin, and no Finish: the session is not held
-		w := r.store.work(id)
+		w := r.row(id)
 		if _, err := r.store.Begin(t.Context(), w, "dead"); err != nil {
 			t.Fatal(err)
 		}
@@ -470,7 +530,7 @@ func TestLostSession(t *testing.T) {
 	go func() { ended <- r.work.Run(ctx) }()
 	<-under
 	stop() // it takes nothing else, and the run goes on
-	r.store.lose(id)
+	r.store.Lose(id)
 	<-left
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -534,7 +594,7 @@ func TestParkedWhileItRuns(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- r.work.Run(ctx) }()
 	<-under
-	if err := r.store.Move(t.Context(), r.store.work(id), queue.Parked, "the operator looks at it"); err != nil {
+	if err := r.store.Move(t.Context(), r.row(id), queue.Parked, "the operator looks at it"); err != nil {
 		t.Fatal(err)
 	}
 	<-left
@@ -543,49 +603,6 @@ func TestParkedWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.is(id, queue.Parked, "the operator looks at it")
-}
-
-// Input that waits for the answer of a run does not make it run again and again while it
-// waits for an approval, also if the input arrives meanwhile. A stop does.
-func TestQueuedInputWhileAnApprovalWaits(t *testing.T) {
-	r := newRig(t, writes, note)
-	r.agree(r.work)
-	id := r.submit(r.job("1", "note it")).Session.ID
-	tell := func(d session.Delivery) {
-		t.Helper()
-		if _, err := r.store.Deliver(t.Context(), id, d); err != nil {
-			t.Fatal(err)
-		}
-	}
-	later := func(key string) session.Delivery {
-		return session.Delivery{Delivered: session.Delivered{Key: key, Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User(key)}}}
-	}
-	once := func(most int64) {
-		t.Helper()
-		ctx, stop := context.WithCancel(t.Context())
-		defer stop()
-		before := r.work.Counts().Begun
-		end := r.store.Awaited(func() {
-			if r.work.Counts().Begun-before > most {
-				stop()
-			}
-		})
-		defer end()
-		if err := r.work.Once(ctx); err != nil || r.work.Counts().Begun-before > most {
-			t.Fatalf("begun %d times: %v", r.work.Counts().Begun-before, err)
-		}
-	}
-	tell(later("2"))
-	once(1)
-	r.is(id, queue.Waiting, "an approval of append_to_file")
-	tell(later("3"))
-	once(1)
-	r.is(id, queue.Waiting, "an approval of append_to_file")
-	tell(session.Delivery{Delivered: session.Delivered{Key: "stop"}, Bodies: []session.Body{session.StopAsked{}}})
-	once(3)
-	if w := r.store.work(id); w.State == queue.Waiting {
-		t.Errorf("%+v", w)
-	}
 }
 
 // A session that somebody has open is left to them.
@@ -602,12 +619,21 @@ func TestSessionIsOpenElsewhere(t *testing.T) {
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.Delete(t.Context(), id); err != nil {
-		t.Fatal(err)
+	gone := false
+	r.net = func(what string) {
+		if what != "list" || gone { // the worker has chosen it, and looks for its session
+			return
+		}
+		gone = true
+		if err := r.store.Delete(t.Context(), id); err != nil {
+			t.Error(err)
+		}
 	}
 	r.work.Poll = time.Nanosecond
 	r.once(r.work)
-	r.is(id, queue.Parked, "the session is gone")
+	if r.net = nil; !gone {
+		t.Error("the worker did not look for the session")
+	}
 	for info, err := range r.store.List(t.Context(), session.Query{}) {
 		t.Errorf("a deleted session is made again: %+v, %v", info, err)
 	}

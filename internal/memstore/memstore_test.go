@@ -1,0 +1,20 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package memstore_test
+
+import (
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/memstore"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+func TestStore(t *testing.T) {
+	agenttest.TestStore(t, func(t *testing.T) session.Store {
+		s := new(memstore.DB).Open(memstore.Options{})
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	})
+}
