@@ -1,0 +1,134 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/lease"
+	"github.com/antiphon-go/antiphon/internal/memstore"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+)
+
+// defect is a fault that is planted on purpose, to show that the simulation finds it.
+type defect string
+
+const (
+	sound defect = ""
+	// An append does not look at the epoch of the writer's lease.
+	noEpochs defect = "epochs are not checked"
+	// Whether a delivery waits is looked at before the work is left, not while.
+	earlyLook defect = "finish looks before it writes"
+	// A delivery does not make work ready that waits for one.
+	noWake defect = "a delivery wakes nobody"
+	// A delivery that was taken is forgotten, so that it can be made again.
+	noKeys defect = "taken keys are forgotten"
+	// An append returns, and is lost.
+	lostAppend defect = "an append is lost"
+	// Nobody goes on with the work of a worker that died.
+	noHeirs defect = "work of the dead is left"
+)
+
+// simStore is a process's store. It reports appends to the auditor, and has the defect of
+// its world.
+type simStore struct {
+	*memstore.Store
+	w      *world
+	p      *proc
+	report agenttest.StepFunc
+}
+
+// Append implements [session.Store].
+func (s *simStore) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	step := agenttest.Step{Name: "append/entries", Session: id, After: after, Entries: entries}
+	if err := s.report(step); err != nil {
+		return err
+	}
+	step.Done, step.Err = true, s.append(ctx, id, after, entries)
+	if errors.Is(step.Err, errKilled) {
+		return step.Err // it reports nothing any more
+	}
+	return errors.Join(s.report(step), step.Err)
+}
+
+func (s *simStore) append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	switch l, err := s.Covering(id); {
+	case err != nil:
+		return err
+	case s.w.bad == noEpochs:
+		return s.p.call(ctx, fmt.Sprint("append ", id, " ", after), func() error {
+			err := s.w.db.Append(ctx, lease.Lease{}, id, after, entries)
+			if now := s.w.db.Lease(l.ID); err == nil && l.Epoch != 0 && now != l {
+				s.w.problem("session %s: %s appends under lease %d, and the lease is %d", id, s.p.name, l.Epoch, now.Epoch)
+			}
+			return err
+		})
+	case s.w.bad == lostAppend && entries[0].Seq > 3:
+		return s.p.call(ctx, fmt.Sprint("append ", id, " ", after), func() error {
+			if s.w.one(20) {
+				return nil
+			}
+			return s.w.db.Append(ctx, l, id, after, entries)
+		})
+	}
+	return s.Store.Append(ctx, id, after, entries)
+}
+
+// Finish implements [queue.Queue].
+func (s *simStore) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error {
+	if s.w.bad == earlyLook && (o.State == queue.Waiting || o.State == queue.Done) {
+		for d, err := range s.Deliveries(ctx, w.Session) {
+			if err != nil {
+				return err
+			}
+			if d.Number > o.Seen {
+				o.State = queue.Ready
+			}
+		}
+		o.Seen = math.MaxInt64
+	}
+	return s.Store.Finish(ctx, w, o)
+}
+
+// Deliver implements [session.Inbox].
+func (s *simStore) Deliver(ctx context.Context, id string, d session.Delivery) (r session.Receipt, err error) {
+	switch s.w.bad {
+	case noWake:
+		err = s.p.call(ctx, "deliver "+id+" "+d.Key, func() (err error) {
+			before, _ := s.w.db.Work(id)
+			if r, err = s.w.db.Deliver(ctx, id, d); err == nil && (before.State == queue.Waiting || before.State == queue.Done) {
+				if now, _ := s.w.db.Work(id); now.State == queue.Ready {
+					err = s.w.db.Move(now, queue.Done, "")
+				}
+			}
+			return err
+		})
+		return r, err
+	case noKeys:
+		err = s.p.call(ctx, "deliver "+id+" "+d.Key, func() (err error) {
+			if r, err = s.w.db.Deliver(ctx, id, d); err == nil && r.Taken > 0 {
+				d.Key += " again"
+				r, err = s.w.db.Deliver(ctx, id, d)
+			}
+			return err
+		})
+		return r, err
+	}
+	return s.Store.Deliver(ctx, id, d)
+}
+
+// Candidates implements [queue.Queue].
+func (s *simStore) Candidates(ctx context.Context, want queue.Want) ([]queue.Work, error) {
+	list, err := s.Store.Candidates(ctx, want)
+	if s.w.bad == noHeirs {
+		list = slices.DeleteFunc(list, func(w queue.Work) bool { return w.State == queue.Running })
+	}
+	return list, err
+}

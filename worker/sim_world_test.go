@@ -1,0 +1,449 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/memstore"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// world is what a schedule is about: a database, workers, people who say things to a few
+// sessions, and people who answer what calls ask.
+type world struct {
+	*sim
+	db      memstore.DB
+	bad     defect
+	reports []*bytes.Buffer // of the appends of processes, for the auditor
+	all     sync.WaitGroup  // the goroutines of processes and people
+	ended   context.Context
+	end     context.CancelFunc
+	workers []*proc
+	lives   int
+	left    int // inputs that were not sent yet
+
+	ledger   map[string]agenttest.CallCounts
+	inputs   map[string]string // the sessions of texts that were said
+	problems []string
+}
+
+const simAgent = "the hash of an agent"
+
+// problem notes what must not be.
+func (w *world) problem(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+}
+
+// newWorld draws a world.
+func newWorld(seed uint64, bad defect) *world {
+	w := &world{
+		sim: newSim(seed), bad: bad, ledger: map[string]agenttest.CallCounts{}, inputs: map[string]string{},
+	}
+	w.ended, w.end = context.WithCancel(context.Background())
+	for n := range 2 + w.r.IntN(2) {
+		w.after(w.between(0, time.Second), func() { w.work(fmt.Sprint("w", n)) })
+	}
+	for n := range 1 + w.r.IntN(3) {
+		id := fmt.Sprint("s", n)
+		for m := range 1 + w.r.IntN(3) {
+			w.say(id, m)
+		}
+		st, r := w.open(w.process("asked "+id)), w.source()
+		w.all.Go(func() { w.answer(st, r, id) })
+	}
+	for range w.r.IntN(8) {
+		w.after(w.between(0, 18*time.Second), w.fault)
+	}
+	return w
+}
+
+// source returns random numbers for a goroutine.
+func (w *world) source() *rand.Rand { return rand.New(rand.NewPCG(w.r.Uint64(), 0)) }
+
+// open opens a process's store.
+func (w *world) open(p *proc) *simStore {
+	report := new(bytes.Buffer)
+	w.reports = append(w.reports, report)
+	return &simStore{w: w, p: p, report: agenttest.Reporter(report), Store: w.db.Open(memstore.Options{
+		Holder: p.name, Net: p.call, Lease: 6 * time.Second, Tell: func(must bool, news func()) {
+			if must || w.one(4) {
+				w.news(p, news)
+			}
+		},
+	})}
+}
+
+// work starts a worker, and another one in its place when it has ended.
+func (w *world) work(name string) {
+	if w.ended.Err() != nil {
+		return
+	}
+	w.lives++
+	p := w.process(fmt.Sprint(name, ".", w.lives))
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	w.workers = append(w.workers, p)
+	st := w.open(p)
+	work := &Worker{
+		Name: p.name, Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
+		Backoff: func(attempt int) time.Duration { return time.Duration(min(attempt, 5)) * 777 * time.Millisecond },
+		stage:   &simStage{w, p, st, w.agent(p)},
+	}
+	work.Config.Store = st
+	w.log(p, "is", "started")
+	w.all.Go(func() {
+		defer stop()
+		_ = work.Run(ctx)
+		_ = st.Close()
+		w.mu.Lock()
+		p.ended = true
+		w.mu.Unlock()
+		w.stir()
+	})
+}
+
+// again starts workers in the place of those that have ended.
+func (w *world) again() {
+	for i, p := range w.workers {
+		if p != nil && w.isDead(p) {
+			w.workers[i] = nil
+			name, _, _ := strings.Cut(p.name, ".")
+			w.after(w.between(10*time.Millisecond, 5*time.Second), func() { w.work(name) })
+		}
+	}
+}
+
+// fault does something to a worker.
+func (w *world) fault() {
+	if w.calm || len(w.workers) == 0 {
+		return
+	}
+	p := w.workers[w.r.IntN(len(w.workers))]
+	if p == nil || w.isDead(p) {
+		return
+	}
+	switch w.r.IntN(5) {
+	case 0, 1:
+		w.kill(p)
+	case 2:
+		w.freeze(p, w.between(0, 15*time.Second))
+	case 3:
+		w.part(p, w.between(0, 15*time.Second))
+	case 4:
+		w.sim.log(p, "is", "asked to stop")
+		p.stop()
+	}
+}
+
+// say lets somebody say something to a session, until it is known to have arrived, and
+// sometimes once more.
+func (w *world) say(id string, n int) {
+	text := fmt.Sprintf("%s input %d: %s", id, n, w.wish())
+	w.inputs[text] = id
+	w.left++
+	queued, again := w.one(4), w.one(3)
+	pause, later := w.between(0, 12*time.Second), w.between(0, 10*time.Second)
+	p := w.process(fmt.Sprint("says ", id, " ", n))
+	st := w.open(p)
+	w.all.Go(func() {
+		time.Sleep(pause)
+		d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprint("key ", n), Queued: queued}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+		for {
+			err := w.submit(st, id, d)
+			if err == nil && !again {
+				break
+			}
+			if err == nil {
+				again = false
+				time.Sleep(later)
+				continue
+			}
+			time.Sleep(time.Second)
+		}
+		_ = p.here(context.Background(), "said", func() error { w.left--; return nil })
+	})
+}
+
+// wish draws what the model is to do: rounds of calls.
+func (w *world) wish() string {
+	var rounds []string
+	for range w.r.IntN(3) {
+		var calls []string
+		for range 1 + w.r.IntN(2) {
+			calls = append(calls, []string{"work", "work", "again", "asks", "knows"}[w.r.IntN(5)])
+		}
+		rounds = append(rounds, strings.Join(calls, ","))
+	}
+	return strings.Join(rounds, ";")
+}
+
+// submit is what [Submit] does after it has packed the file.
+func (w *world) submit(st *simStore, id string, d session.Delivery) error {
+	ctx := context.Background()
+	err := st.Create(ctx, session.Info{ID: id, Path: "/agent.md"})
+	if err != nil && !errors.Is(err, session.ErrExists) {
+		return err
+	}
+	var r Receipt
+	before, _, err := workOf(ctx, st, id)
+	if err != nil {
+		return err
+	}
+	return r.enqueue(ctx, st, st, before, queue.Work{Session: id, Agent: simAgent}, d)
+}
+
+// answer answers the calls of a session that wait for an approval, until the end.
+func (w *world) answer(st *simStore, r *rand.Rand, id string) {
+	ctx := w.ended
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Duration(r.Int64N(int64(4*time.Second))) + 2*time.Second):
+		}
+		now, known, err := workOf(ctx, st, id)
+		if err != nil || !known || now.State != queue.Waiting && r.IntN(8) > 0 {
+			continue
+		}
+		s, err := session.Open(ctx, st, id)
+		if err != nil {
+			continue
+		}
+		pending, err := agent.PendingApprovals(ctx, s)
+		if err != nil || len(pending) == 0 {
+			continue
+		}
+		one := pending[r.IntN(len(pending))]
+		d := agent.Decision{Session: one.Session, Number: one.Number, CallID: one.CallID, Allow: r.IntN(3) > 0}
+		if err := agent.Decide(ctx, s, d); err == nil && r.IntN(2) == 0 { // else whoever answered forgets the queue
+			_, _ = Wake(ctx, st, id)
+		}
+	}
+}
+
+// simStage is what a worker of the simulation may run.
+type simStage struct {
+	w     *world
+	p     *proc
+	store *simStore
+	agent *agent.Agent
+}
+
+func (g *simStage) agreed() ([]string, error) { return []string{simAgent}, nil }
+func (g *simStage) fits() ([]string, error)   { return g.agreed() }
+
+func (*simStage) lacks(context.Context, string) (string, error) { return "", nil }
+
+func (*simStage) url(string) string { return "" }
+
+func (g *simStage) opener(_ context.Context, w queue.Work) (opener, string, error) {
+	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
+		s, err := session.Open(ctx, g.store, w.Session)
+		if err != nil {
+			return nil, err
+		}
+		unlock, err := s.Lock(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := locked(ctx, session.Info{ID: w.Session}); err != nil {
+			return nil, errors.Join(err, unlock())
+		}
+		return &simRun{g: g, s: s, unlock: unlock}, nil
+	}, "", nil
+}
+
+// simRun is a session that is open to be run, as a [host.Host] runs it.
+type simRun struct {
+	g      *simStage
+	s      *session.Session
+	unlock func() error
+
+	mu     sync.Mutex
+	run    *agent.Run
+	after  bool
+	result *agent.Result
+}
+
+func (o *simRun) Stream(ctx context.Context, _ string) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
+		waits := false
+		for range o.s.Deliveries(ctx) { // an error, too: the run reports it
+			waits = true
+		}
+		if !waits && !host.AsksSomething(o.s) {
+			yield(nil, agent.ErrNothingToSend)
+			return
+		}
+		run := o.g.agent.Start(o.s)
+		o.mu.Lock()
+		if o.run = run; o.after {
+			run.StopAfterTurn()
+		}
+		o.mu.Unlock()
+		for ev, err := range run.Events(ctx) {
+			if !yield(ev, err) {
+				break
+			}
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.run, o.result = nil, run.Result()
+	}
+}
+
+func (o *simRun) Result() *agent.Result { return o.result }
+
+func (o *simRun) StopAfterTurn() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.after = true; o.run != nil {
+		o.run.StopAfterTurn()
+	}
+}
+
+func (o *simRun) Close() error { return o.unlock() }
+
+// agent returns the agent of a process.
+func (w *world) agent(p *proc) *agent.Agent {
+	run := func(ctx context.Context, _ struct{}) (string, error) { return w.effect(ctx, p) }
+	knows := func(ctx context.Context, c tool.Call) (res tool.Result, f tool.Fate, err error) {
+		err = p.here(ctx, "inquire "+c.ID, func() error {
+			if w.ledger[agenttest.KeyOf(ctx)].Ended > 0 {
+				f, res = tool.FateDone, tool.Result{Text: "ran <" + agenttest.KeyOf(ctx) + ">"}
+			}
+			return nil
+		})
+		return res, f, err
+	}
+	a := &agent.Agent{
+		Model: &simModel{w, p}, Retry: endpoint.Retry{Max: -1},
+		Policy: agent.Policy{Allow: []string{"*"}, Ask: []string{"asks"}, Pause: true},
+		Tools: []tool.Tool{
+			tool.Must("work", "Works.", run), tool.Must("again", "Works, and may again.", run, tool.Idempotent()),
+			tool.Must("asks", "Works, if it may.", run), tool.Must("knows", "Works, and knows whether it did.", run, tool.Inquire(knows)),
+		},
+		Hooks: []agent.Hooks{new(agenttest.CallLog).Hooks()},
+	}
+	a.Request.Model = "simulated"
+	return a
+}
+
+// effect is what all tools do.
+func (w *world) effect(ctx context.Context, p *proc) (string, error) {
+	key := agenttest.KeyOf(ctx)
+	count := func(change func(*agenttest.CallCounts)) func() error {
+		return func() error {
+			c := w.ledger[key]
+			change(&c)
+			w.ledger[key] = c
+			return nil
+		}
+	}
+	if err := p.here(ctx, "begin "+key, count(func(c *agenttest.CallCounts) { c.Began++ })); err != nil {
+		return "", err
+	}
+	if err := p.here(ctx, "finish "+key, count(func(c *agenttest.CallCounts) { c.Ended++ })); err != nil {
+		return "", err
+	}
+	return "ran <" + key + ">", nil
+}
+
+// simModel answers by what is written in the last thing that was said to it.
+type simModel struct {
+	w *world
+	p *proc
+}
+
+func (m *simModel) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) {
+		var reply []item.Item
+		fails, n := false, 0
+		err := m.p.here(ctx, "ask "+fmt.Sprint(req.Input.Len()), func() error {
+			reply, n = m.w.reply(req)
+			fails = !m.w.calm && m.w.one(20)
+			return nil
+		})
+		if err != nil {
+			yield(api.Event{}, err)
+			return
+		}
+		var output []string
+		for i, it := range reply {
+			output = append(output, it.JSON())
+			if !yield(simEvent(`{"type":"response.output_item.done","output_index":%d,"item":%s}`, i, it.JSON()), nil) {
+				return
+			}
+		}
+		if fails {
+			yield(api.Event{}, errors.New("the model broke off"))
+			return
+		}
+		yield(simEvent(`{"type":"response.completed","response":{"id":"resp_%d","status":"completed","output":[%s],"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15}}}`,
+			n, strings.Join(output, ",")), nil)
+	}
+}
+
+func simEvent(format string, args ...any) api.Event {
+	ev, err := api.ParseEvent(fmt.Appendf(nil, format, args...))
+	if err != nil {
+		panic(err)
+	}
+	return ev
+}
+
+// reply makes the reply to a request.
+func (w *world) reply(req *api.Request) (reply []item.Item, n int) {
+	var items []item.Item
+	wish, rounds, calls := "", 0, 0
+	in := false
+	for _, it := range req.Input.All() {
+		items = append(items, it)
+		switch {
+		case it.IsCall():
+			if !in {
+				rounds++
+			}
+			in = true
+			calls++
+			continue
+		case it.Role() == item.RoleUser:
+			if m, err := item.As[item.Message](it); err == nil {
+				if text := m.Content.Display(); strings.Contains(text, " input ") {
+					_, wish, _ = strings.Cut(text, ": ")
+					rounds = 0
+				}
+			}
+		}
+		in = false
+	}
+	if err := agenttest.CheckPairing(items...); err != nil {
+		w.problem("a request: %v", err)
+	}
+	todo := strings.Split(wish, ";")
+	if wish == "" || rounds >= len(todo) {
+		return []item.Item{item.Assistant(fmt.Sprintf("Done, %d.", len(items)))}, len(items)
+	}
+	for i, name := range strings.Split(todo[rounds], ",") {
+		reply = append(reply, item.Call(fmt.Sprintf("call_%d_%d", len(items), i), name, "{}"))
+	}
+	return reply, len(items)
+}
