@@ -482,7 +482,9 @@ func (p *pool) drain() {
 			r.open.StopAfterTurn()
 		}
 	}
+	n := len(p.runs)
 	p.mu.Unlock()
+	p.log.Info("worker stops", "runs", n)
 	ended := make(chan struct{})
 	go func() {
 		p.all.Wait()

@@ -558,12 +558,13 @@ func TestDrain(t *testing.T) {
 			if r.work.Drain = time.Hour; !patient {
 				r.work.Drain = time.Nanosecond
 			}
+			stops := r.logged("worker stops")
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error)
 			go func() { ended <- r.work.Run(ctx) }()
 			<-under
 			stop()
-			if patient {
+			if <-stops; patient { // only now do runs end with their turn
 				release()
 			}
 			if err := <-ended; err != nil {
