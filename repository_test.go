@@ -252,7 +252,7 @@ func TestPackagePicture(t *testing.T) {
 	}
 	for dir := range levels {
 		own := dir == "." || strings.HasPrefix(dir, "examples/")
-		for _, tests := range []string{"internal/apispec", "internal/nonsense", "internal/packagemap", "internal/realservers", "internal/torture", "toolkit/internal/kittest"} {
+		for _, tests := range []string{"internal/apispec", "internal/lease", "internal/memstore", "internal/nonsense", "internal/packagemap", "internal/realservers", "internal/torture", "toolkit/internal/kittest"} {
 			own = own || dir == tests
 		}
 		if !own && !drawn[dir] {

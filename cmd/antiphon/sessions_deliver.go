@@ -323,8 +323,8 @@ func wasFirst(ctx context.Context, store keeper, outer *session.Session, p agent
 	if waits() {
 		look, stop := context.WithTimeout(ctx, 2*time.Second)
 		defer stop()
-		for range s.Watch(look, int64(len(s.Log()))) {
-			if !waits() {
+		for _, err := range s.Watch(look, int64(len(s.Log()))) {
+			if err != nil || !waits() {
 				break
 			}
 		}
