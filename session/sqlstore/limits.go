@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -185,7 +186,7 @@ func (t *tx) reserve(ctx context.Context, url string, l *limited, most time.Dura
 		if at > float64(l.until) {
 			l.pause = 0
 		}
-		l.until = int64(at) + 1
+		l.until = int64(math.Ceil(at))
 	}
 	if l.Requests == 0 || millis(at-l.now) > most {
 		return nil
