@@ -439,7 +439,7 @@ func (b *lateBox) Deliveries(ctx context.Context, id string) iter.Seq2[session.D
 }
 
 // D1: a delivery that the run has taken is still in the inbox until the entries are
-// durable. Whoever reads the inbox again before that takes it once all the same.
+// durable. A run that reads the inbox again before that takes it once all the same.
 func TestDeliveredBeforeItIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no time passes, so nothing is written behind
 		store := new(session.Memory)

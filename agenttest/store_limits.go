@@ -111,7 +111,7 @@ func testLimits(t *testing.T, s session.Store) {
 	}
 }
 
-// An endpoint has as many runs as it may have, whoever begins them. A run whose worker
+// An endpoint has as many runs as it may have, of all workers together. A run whose worker
 // died keeps its place for itself.
 func testLimitOfRuns(t *testing.T, s session.Store) {
 	q := has[limiter](t, s)

@@ -5,6 +5,7 @@ package worker_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,13 +59,11 @@ func (s *shared) named(name string) worker.Scheduled {
 	if err != nil {
 		s.Fatal(err)
 	}
-	for _, one := range list {
-		if one.Name == name {
-			return one
-		}
+	i := slices.IndexFunc(list, func(one worker.Scheduled) bool { return one.Name == name })
+	if i < 0 {
+		s.Fatalf("there is no schedule %q", name)
 	}
-	s.Fatalf("there is no schedule %q", name)
-	panic("unreachable")
+	return list[i]
 }
 
 // works returns all work.

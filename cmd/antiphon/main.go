@@ -24,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // zones of schedules, where the system has no files of them
 
 	"github.com/antiphon-go/antiphon/sandbox"
 )

@@ -16,7 +16,7 @@ import (
 )
 
 // On Postgres, processes wake each other by NOTIFY. A message has the id of a session and
-// nothing else. It is a hint: whoever gets one looks, and looks from time to time without
+// nothing else. It is a hint: its receiver looks, and looks from time to time without
 // one, since not every server, pooler and driver delivers them.
 //
 // Deliveries and work are told by the transaction that writes them. A server commits such
