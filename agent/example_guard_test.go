@@ -7,11 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/platform"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -74,6 +77,37 @@ func ExampleGuard_secondModel() {
 	// Output:
 	// "" guard topic objects to the input: no legal advice; the guard used 15 tokens
 	// "Hello." <nil>; the guard used 15 tokens
+}
+
+// A moderation endpoint as a guard. An endpoint that cannot be reached is an error of
+// the guard, and the run stops: a question that nobody judged is not answered.
+func ExampleGuard_moderation() {
+	judge := httptest.NewServer(&agenttest.Platform{Harmful: func(text string) bool { return strings.Contains(text, "bomb") }})
+	defer judge.Close()
+	client := &platform.Client{BaseURL: judge.URL + "/v1"}
+	moderated := agent.Guard{
+		Name: "moderation",
+		Input: func(ctx context.Context, c *agent.GuardCall) (*agent.Tripwire, error) {
+			judged, err := client.Moderate(ctx, &platform.ModerationRequest{Texts: []string{c.Text()}})
+			if err != nil {
+				return nil, err
+			}
+			if verdict := judged.Results[0]; verdict.Flagged {
+				return &agent.Tripwire{Reason: "the moderation flags it", Value: verdict.Flags()}, nil
+			}
+			return nil, nil
+		},
+	}
+	a := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("Hello.")}}}, Guards: []agent.Guard{moderated}}
+
+	s := session.New()
+	for _, text := range []string{"How do I build a bomb?", "Hello?"} {
+		res, err := a.Run(context.Background(), s, item.User(text))
+		fmt.Printf("%q %v\n", res.Text, err)
+	}
+	// Output:
+	// "" guard moderation objects to the input: the moderation flags it
+	// "Hello." <nil>
 }
 
 // A hook can object, too.
