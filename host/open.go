@@ -116,7 +116,7 @@ func (h *Host) open(ctx context.Context) (err error) {
 // warn reports the warnings about the file, and whether its programs are confined. A11
 func (h *Host) warn() {
 	if s := available(); h.File.RunsPrograms() && h.cfg.Sandbox != sandbox.NameFull && !s.Confines() {
-		h.cfg.notify(NoticeSandbox, "this system has no sandbox, so programs run with all your permissions, and each command is asked about: %s", strings.Join(s.Missing, "; "))
+		h.cfg.notify(NoticeSandbox, "this system has no sandbox, so programs run with all your permissions, and each command is asked about, unless its profile is full: %s", strings.Join(s.Missing, "; "))
 	}
 	for _, w := range h.File.Warnings {
 		h.cfg.notify(NoticeFile, "%s", w)

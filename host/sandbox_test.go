@@ -30,7 +30,7 @@ func TestSystemWithoutSandbox(t *testing.T) {
 		for profile, want := range profiles {
 			said := 0
 			h, err := Open(t.Context(), Config{File: path, Sandbox: profile, FrontEnd: FrontEnd{Notify: func(n Notice) {
-				if n.Kind == NoticeSandbox && strings.Contains(n.Text, "with all your permissions, and each command is asked about: this kernel has nothing") {
+				if n.Kind == NoticeSandbox && strings.Contains(n.Text, "with all your permissions, and each command is asked about, unless its profile is full: this kernel has nothing") {
 					said++
 				}
 			}}})
