@@ -44,8 +44,9 @@
 //		}
 //	}
 //
-// To try it without a key, set the BaseURL of a rehearsal.Server in place of the Key. A
-// tool needs an approval unless it is ReadOnly or the [Policy] allows it.
+// To try it without a key, start a rehearsal.Server, and set its base URL as the BaseURL in
+// place of the Key; its ReadOnly says which tools the mock model calls. A tool needs an
+// approval unless it is ReadOnly or the [Policy] allows it.
 //
 // Deciding and acting are separate. Package plan folds a session's log and decides
 // what to do next, without clock, I/O or randomness. A [Run] performs the decision

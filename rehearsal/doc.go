@@ -48,16 +48,16 @@
 //	pace 10ms
 //
 //	turn look at the file
-//	reason The question is about notes.txt.
-//	say I read the file.
-//	call read_file {"path": "notes.txt"}
+//	  reason The question is about notes.txt.
+//	  say I read the file.
+//	  call read_file {"path": "notes.txt"}
 //
 //	turn answer
-//	say It begins: {{output "read_file" 1 | first_line}}
+//	  say It begins: {{output "read_file" 1 | first_line}}
 //
 //	again
 //	turn
-//	say You said: {{question}}
+//	  say You said: {{question}}
 //
 // These lines are not indented:
 //

@@ -118,6 +118,9 @@ func idle(f *facts, readOnly func(string) bool) string {
 	if reads {
 		return "nothing new to ask of " + list + "."
 	}
+	if readOnly == nil {
+		return "I was not told which of those declared (" + list + ") only read: a request does not say so. Set ReadOnly of the rehearsal.Server."
+	}
 	return "of those declared (" + list + ") none only reads."
 }
 

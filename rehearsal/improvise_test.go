@@ -97,8 +97,11 @@ This is what the tools returned:
 func TestDefaultObeys(t *testing.T) {
 	none := func(*item.FunctionCall) item.Item { panic("no call expected") }
 	req := request([]string{"a", "b"}, item.User("hi"))
-	if _, answer := converse(t, &Server{}, req, none); !strings.Contains(answer, "of those declared (a, b) none only reads") {
+	if _, answer := converse(t, &Server{ReadOnly: func(string) bool { return false }}, req, none); !strings.Contains(answer, "of those declared (a, b) none only reads") {
 		t.Error(answer)
+	}
+	if _, answer := converse(t, &Server{}, req, none); !strings.Contains(answer, "(a, b) only read: a request does not say so. Set ReadOnly of the rehearsal.Server.") {
+		t.Error(answer) // a program whose tools only read must not be told that they do not
 	}
 	req = request([]string{"a"}, item.User("hi"))
 	req.ToolChoice = api.ChoiceNone
