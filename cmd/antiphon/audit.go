@@ -114,7 +114,7 @@ func (c *auditShowCommand) Run(ctx context.Context, std stdio, env environment, 
 			continue
 		}
 		if c.JSON {
-			fmt.Fprintf(std.out, "%s\n", line.JSON)
+			fmt.Fprintf(toJSON(std.out), "%s\n", line.JSON)
 		} else {
 			fmt.Fprintln(std.out, env.Hide(recordText(&line.Record)))
 		}
@@ -264,7 +264,7 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 		return err
 	}
 	if c.JSON {
-		err = errors.Join(json.MarshalWrite(std.out, report, lineOptions), newline(std.out))
+		err = errors.Join(json.MarshalWrite(toJSON(std.out), report, lineOptions), newline(std.out))
 	} else {
 		for _, d := range report.Damage {
 			fmt.Fprintln(std.out, d)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
@@ -121,10 +120,10 @@ func (c *convertCommand) input(std stdio) (name string, data []byte, err error) 
 // it.
 func (c *convertCommand) output(std stdio, out []byte) error {
 	if c.Out == "" {
-		if terminal(std.out) {
-			out = []byte(forTerminal(c.To, string(out)))
+		if c.To == formChatmd {
+			return writeForeign(std.out, string(out))
 		}
-		_, err := std.out.Write(out)
+		_, err := toJSON(std.out).Write(out)
 		return err
 	}
 	_, err := writeFile(c.Out, c.Force, func(w io.Writer) error {
@@ -132,25 +131,6 @@ func (c *convertCommand) output(std stdio, out []byte) error {
 		return err
 	})
 	return err
-}
-
-// forTerminal returns a converted text without characters that move the cursor, set
-// the clipboard or make text look like other text. In JSON they are escaped, so
-// nothing is lost. ChatMarkdown has no escapes, so there they are removed, but only
-// at a terminal and not in a file or a pipe.
-func forTerminal(form, text string) string {
-	if form == formChatmd {
-		return printable(text)
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if r >= 0x7f && r < 0xa0 || reorders(r) {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
 
 // placeless lists the forms that cannot hold the parameters of a request.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -103,21 +102,6 @@ func TestConfigThereAndBack(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", out, d)
 		}
 	})
-}
-
-// At a terminal a stranger's file can neither move the cursor nor set the
-// clipboard, and JSON loses nothing.
-func TestConvertAtATerminal(t *testing.T) {
-	const hostile = "a\x1b]52;c;eA==\x07\x1b[2J\x7f\u009b31m\u202eb"
-	if got := forTerminal(formChatmd, hostile); got != "a]52;c;eA==[2J31m<U+202E>b" {
-		t.Errorf("ChatMarkdown: %q", got)
-	}
-	text, _ := json.Marshal(hostile)
-	shown := forTerminal(formLines, string(text))
-	var back string
-	if err := json.Unmarshal([]byte(shown), &back); err != nil || back != hostile || strings.ContainsAny(shown, "\x1b\x7f\u009b\u202e") {
-		t.Errorf("JSON: %q became %q: %v", hostile, shown, err)
-	}
 }
 
 // J6: what a conversation holds is its owner's alone, as in the store.

@@ -345,9 +345,9 @@ func (r *doctorReport) end(profile jsontext.Value, ok bool) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(r.std.out, "%s\n", text)
+		fmt.Fprintf(toJSON(r.std.out), "%s\n", text)
 	case profile != nil:
-		fmt.Fprintf(r.std.out, "\nA profile for these findings; save it to a file and give the file with --profiles:\n%s\n", profile)
+		fmt.Fprintf(toJSON(r.std.out), "\nA profile for these findings; save it to a file and give the file with --profiles:\n%s\n", profile)
 	}
 	if !ok {
 		return &exitError{exitProvider, errors.New("no model answered; the lines marked !! say why")}

@@ -79,15 +79,15 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	changed = out != string(src)
 	switch {
 	case c.Diff && changed:
-		fmt.Fprint(std.out, printable(unifiedDiff(name, string(src), out)))
+		err = writeForeign(std.out, unifiedDiff(name, string(src), out))
 	case c.Check && changed:
-		fmt.Fprintln(std.out, printable(name))
+		err = writeForeign(std.out, name+"\n")
 	case c.Diff, c.Check:
 	case path == "-":
-		_, err = io.WriteString(std.out, out)
+		err = writeForeign(std.out, out)
 	case changed:
 		if err = replace(path, out); err == nil {
-			fmt.Fprintln(std.out, printable(path))
+			err = writeForeign(std.out, path+"\n")
 		}
 	}
 	return changed, err

@@ -58,7 +58,7 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment) err
 		if err != nil {
 			return err
 		}
-		line := printable(env.Hide(m.ID))
+		line, out := printable(env.Hide(m.ID)), std.out
 		if c.JSON {
 			text, err := m.MarshalJSON()
 			if err != nil {
@@ -68,9 +68,9 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment) err
 			if err := object.Compact(); err != nil { // an endpoint may spread its values over lines
 				return err
 			}
-			line = env.Hide(string(object))
+			line, out = env.Hide(string(object)), toJSON(out)
 		}
-		if _, err := fmt.Fprintln(std.out, line); err != nil {
+		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}

@@ -265,7 +265,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	p.recall(h.Session)
 	show := p.show
 	if c.JSON {
-		show = (&jsonLines{out: std.out}).show
+		show = (&jsonLines{out: toJSON(std.out)}).show
 	}
 	var refused unapproved
 	var waits []agent.PendingApproval // calls that wait for an approval

@@ -91,7 +91,7 @@ var lineOptions = json.JoinOptions(
 
 // printJSON prints a value as indented JSON.
 func (c *sessionsCommand) printJSON(std stdio, value any) error {
-	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
+	out := &hidingWriter{out: bufio.NewWriterSize(toJSON(std.out), 64<<10), hide: c.hide}
 	err := json.MarshalWrite(out, value, lineOptions, jsontext.WithIndent("  "))
 	return errors.Join(err, out.end())
 }

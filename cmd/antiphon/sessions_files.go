@@ -78,10 +78,12 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 			switch {
 			case c.Out != "":
 				n, err = writeFile(c.Out, c.Force, write)
-			case terminal(std.out) && form == "chatmd":
+			case form == "jsonl":
+				err = write(toJSON(std.out))
+			case terminal(std.out):
 				var text strings.Builder
 				if err = write(&text); err == nil {
-					_, err = io.WriteString(std.out, forTerminal(form, text.String()))
+					err = writeForeign(std.out, text.String())
 				}
 			default:
 				err = write(std.out)

@@ -74,7 +74,7 @@ func upTo[T any](std stdio, limit int, all iter.Seq2[T, error], cursor func(T) s
 
 // printEach prints values as one JSON array, each as it arrives.
 func printEach[T any](c *sessionsCommand, std stdio, values iter.Seq2[T, error]) error {
-	out := &hidingWriter{out: bufio.NewWriterSize(std.out, 64<<10), hide: c.hide}
+	out := &hidingWriter{out: bufio.NewWriterSize(toJSON(std.out), 64<<10), hide: c.hide}
 	enc := jsontext.NewEncoder(out, jsontext.WithIndent("  "))
 	err := enc.WriteToken(jsontext.BeginArray)
 	for value, failed := range values {

@@ -64,7 +64,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 		if !all.JSON {
 			err = p.show(agent.Recorded{Entry: e})
 		} else if line, err = agent.AppendEvent(line[:0], agent.Recorded{Entry: e}); err == nil {
-			_, err = fmt.Fprintln(std.out, all.hide(string(line)))
+			_, err = fmt.Fprintln(toJSON(std.out), all.hide(string(line)))
 		}
 		if err != nil {
 			return err

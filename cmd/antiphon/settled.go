@@ -53,7 +53,7 @@ func (c *runCommand) showStored(std stdio, env environment, last host.Reply) err
 	p.quiet = c.Quiet
 	show := p.show
 	if c.JSON {
-		show = (&jsonLines{out: std.out}).show
+		show = (&jsonLines{out: toJSON(std.out)}).show
 	}
 	var problems []error
 	for _, e := range last.Entries {

@@ -581,7 +581,7 @@ func (c *trustListCommand) Run(std stdio, env environment) error {
 				trust.Grant `json:",inline"`
 				Workers     bool `json:"workers,omitzero"`
 			}{g, workers}
-			err = errors.Join(json.MarshalWrite(std.out, line, lineOptions), newline(std.out))
+			err = errors.Join(json.MarshalWrite(toJSON(std.out), line, lineOptions), newline(std.out))
 		} else {
 			err = printGrant(std.out, &g, workers)
 		}
