@@ -39,8 +39,10 @@ type Config struct {
 	// in this session, and is continued if the session exists. It needs Store or
 	// Place.
 	Session string
-	// Last selects the most recently written session of the file, which must exist.
-	Last bool
+	// Last selects the most recently written session of the file, which must exist. It
+	// must have the tags in Among.
+	Last  bool
+	Among []string
 	// Owner is the owner of the session: a new session gets this owner, and sessions
 	// of other owners are refused. A server with users must set it for each of them;
 	// otherwise every session of the store can be named by its id.

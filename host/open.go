@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -155,12 +157,13 @@ func (h *Host) Close() (err error) {
 // for an answer. If there is no question at all, the error wraps
 // [agent.ErrNothingToSend]. The result is that of [agent.Agent.Run].
 func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
-	a, err := h.ready(ctx, text)
+	said := spoken(text)
+	a, err := h.ready(ctx, said)
 	if err != nil {
 		return nil, err
 	}
 	defer h.tellUnused()
-	res, err := a.Run(agent.WithBudget(ctx, h.spend), h.Session, input(text, h.Session)...)
+	res, err := a.Run(agent.WithBudget(ctx, h.spend), h.Session, input(said, h.Session)...)
 	if res != nil {
 		res.Totals.Nested.Add(h.asked)
 	}
@@ -171,14 +174,20 @@ func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
 // run is part of the totals: see [agent.ProgressTotals]. An error is yielded once,
 // with a nil event.
 func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, error] {
+	return h.Say(ctx, spoken(text)...)
+}
+
+// Say is like Stream, and sends items: messages with images and files, or instructions. If the
+// last one already waits for its answer, none is sent again.
+func (h *Host) Say(ctx context.Context, said ...item.Item) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
-		a, err := h.ready(ctx, text)
+		a, err := h.ready(ctx, said)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		defer h.tellUnused()
-		run := a.Start(h.Session, input(text, h.Session)...)
+		run := a.Start(h.Session, input(said, h.Session)...)
 		h.follow(run)
 		defer func() {
 			h.follow(nil)
@@ -235,9 +244,10 @@ func (h *Host) waits(ctx context.Context) bool {
 
 // ready returns the agent for a run. From then on Close keeps the session, because
 // the run may write to it. Without a question there is no run.
-func (h *Host) ready(ctx context.Context, text string) (*agent.Agent, error) {
+func (h *Host) ready(ctx context.Context, said []item.Item) (*agent.Agent, error) {
 	a, err := h.Agent(ctx)
-	if err == nil && text == "" && !AsksSomething(h.Session) && !h.waits(ctx) {
+	asks := func(it item.Item) bool { return !it.Instructs() }
+	if err == nil && !slices.ContainsFunc(said, asks) && !AsksSomething(h.Session) && !h.waits(ctx) {
 		err = agent.ErrNothingToSend
 	}
 	if err == nil {

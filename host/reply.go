@@ -47,18 +47,21 @@ func lastSaid(s *session.Session) item.Item {
 	return item.Item{}
 }
 
-// input returns the text as an item, or nothing if the same message already waits
-// for its answer. In that case an earlier run sent the message and did not finish,
-// and is repeated.
-func input(text string, s *session.Session) []item.Item {
+// spoken returns a text as a message of the user, or nothing.
+func spoken(text string) []item.Item {
 	if text == "" {
 		return nil
 	}
-	said := item.User(text)
-	if lastSaid(s) == said && Unanswered(s) {
+	return []item.Item{item.User(text)}
+}
+
+// input returns what is said, or nothing if its last message already waits for its answer.
+// In that case an earlier run sent the message and did not finish, and is repeated.
+func input(said []item.Item, s *session.Session) []item.Item {
+	if n := len(said); n == 0 || lastSaid(s) == said[n-1] && Unanswered(s) {
 		return nil
 	}
-	return []item.Item{said}
+	return said
 }
 
 // Reply is the last reply of the model.

@@ -225,7 +225,7 @@ func Nearly(a, b string) bool {
 func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
 	name, owner := h.cfg.Session, h.cfg.Owner
 	if h.cfg.Last {
-		for info, err := range h.Store.List(ctx, session.Query{Path: path, Owner: owner, Limit: 1}) {
+		for info, err := range h.Store.List(ctx, session.Query{Path: path, Owner: owner, Tags: h.cfg.Among, Limit: 1}) {
 			return info, err
 		}
 		return session.Info{}, h.noLast()
@@ -263,7 +263,18 @@ func (e *UnboundError) Error() string { return "the session " + e.Session + " be
 
 // noLast is the error of Last if the file has no session.
 func (h *Host) noLast() error {
+	if len(h.cfg.Among) > 0 {
+		return &ConfigError{&NoLastError{h.cfg.Among}}
+	}
 	return invalid("%s: %s has no session yet; %s begins one", h.cfg.Terms.name("Last"), h.cfg.File, h.cfg.Terms.full("Session"))
+}
+
+// NoLastError means that no session of the file has the tags in [Config].Among.
+type NoLastError struct{ Among []string }
+
+// Error names the tags.
+func (e *NoLastError) Error() string {
+	return "no session of this file has the tag " + strings.Join(e.Among, " and the tag ")
 }
 
 // begin creates the configured session for the file at path.

@@ -70,6 +70,7 @@ type environment = host.Environment
 // grammar is the command line.
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run an agent file."`
+	Ask      askCommand      `cmd:"" help:"Ask a question, without a file: antiphon \"QUESTION\" is the same."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
@@ -84,6 +85,7 @@ type grammar struct {
 
 // flagGroups are the headings for the flags of antiphon run.
 var flagGroups = []kong.Group{
+	{Key: "say", Title: "What is said:"},
 	{Key: "keep", Title: "Where the conversation is kept:"},
 	{Key: "show", Title: "What is shown:"},
 	{Key: "who", Title: "Who answers:"},
@@ -120,7 +122,8 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		return report(std, env, args, err)
 	}
 	parser.Model.HelpFlag.Help = "Show this help."
-	args = usual(args)
+	_, isFile := std.in.(*os.File)
+	args = usual(args, isFile && hasInput(std.in), commandNames(parser))
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			return report(std, env, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
@@ -169,9 +172,12 @@ func filledFlags(command *kong.Context) error {
 	return nil
 }
 
-// usual translates arguments that people try with an unknown program.
-func usual(args []string) []string {
+// usual translates arguments that people try with an unknown program. Piped tells that
+// standard input may hold a question; commands are the names of the commands.
+func usual(args []string, piped bool, commands []string) []string {
 	switch {
+	case len(args) == 0 && piped:
+		return []string{"ask"}
 	case len(args) == 0:
 		return []string{"--help"}
 	case args[0] == "help":
@@ -182,8 +188,41 @@ func usual(args []string) []string {
 		return []string{"sessions", "--help"}
 	case len(args) == 1 && (args[0] == "trust" || args[0] == "audit" || args[0] == "work"):
 		return []string{args[0], "--help"}
+	case asks(args, piped, commands):
+		return append([]string{"ask"}, args...)
 	}
 	return tagsLast(args)
+}
+
+// commandNames returns the names of the commands, and of the commands of sessions, which
+// people forget to write.
+func commandNames(parser *kong.Kong) (names []string) {
+	for _, command := range parser.Model.Children {
+		names = append(names, command.Name)
+		if command.Name == "sessions" {
+			for _, verb := range command.Children {
+				names = append(names, verb.Name)
+			}
+		}
+	}
+	return names
+}
+
+// asks reports whether the arguments are those of ask: a question of more than one word, or
+// flags before anything else. A single word is a command or a mistake, unless piped text
+// goes with it.
+func asks(args []string, piped bool, commands []string) bool {
+	first := args[0]
+	switch _, err := os.Stat(first); {
+	case first == "-h" || first == "--help" || err == nil:
+		return false
+	case strings.HasPrefix(first, "-"):
+		return !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(commands, arg) })
+	case strings.ContainsAny(first, " \t\n?？"):
+		return true
+	}
+	alike := func(name string) bool { return name == first || host.Nearly(name, first) }
+	return piped && !slices.ContainsFunc(commands, alike) && verbs[first] == "" && !strings.ContainsAny(first, `./\`)
 }
 
 // helpFor returns the command whose help is relevant to the error.
@@ -235,7 +274,7 @@ func plainer(err error) string {
 }
 
 // usualFlags are the names of other programs for flags of run.
-var usualFlags = map[string]string{"-m": "--model", "-o": "--out", "-s": "--session", "--verbose": "--show-output", "--yes": "--allow"}
+var usualFlags = map[string]string{"--verbose": "--show-output", "--yes": "--allow"}
 
 // verbs are the names of other programs for commands of sessions.
 var verbs = map[string]string{
@@ -269,8 +308,8 @@ func meant(command, arg string) string {
 		return ": there is no chat command yet; antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"
 	case command == "antiphon" && arg == "serve":
 		return ": agents are not served to other programs yet"
-	case command == "antiphon" && strings.ContainsAny(arg, " ?") && !strings.Contains(arg, "did you mean"):
-		return `: a question goes to an agent's file: antiphon run FILE "QUESTION"`
+	case command == "antiphon" && !strings.Contains(arg, "did you mean"):
+		return fmt.Sprintf(": it is no command; antiphon ask %s asks it as a question", quoted(arg))
 	case command == "antiphon sessions" && verbs[arg] != "":
 		return ", did you mean " + verbs[arg] + "?"
 	case strings.HasPrefix(command, "antiphon sessions "):

@@ -166,7 +166,7 @@ func TestCommandsPage(t *testing.T) {
 
 // notInREADME are the flags of run that the README leaves to docs/commands.md: they refine
 // another flag, or change how much is shown.
-const notInREADME = "keep-agent last force store-retry store-key show-output quiet plain schema-text profiles pause price parallel " +
+const notInREADME = "keep-agent last choose force store-retry store-key show-output quiet plain schema-text profiles pause price parallel " +
 	"max-repeats compact-by max-output max-turn-output spill"
 
 // TestREADMEFlags: the row of run in README.md has each flag of the program that is not

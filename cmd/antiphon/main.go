@@ -3,6 +3,7 @@
 
 // Command antiphon runs agents that are stored as ChatMarkdown files.
 //
+//	antiphon "QUESTION"          ask the built-in assistant
 //	antiphon run FILE [PROMPT]   run an agent
 //	antiphon check FILE...       report all problems of files
 //	antiphon fmt FILE...         format files

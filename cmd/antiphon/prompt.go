@@ -9,21 +9,60 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // asked is the prompt for the agent.
 type asked struct {
 	text string
+	// said is what is sent: instructions, and the text with the files that go with it.
+	said []item.Item
 	// empty means that standard input was given for the prompt but was empty.
 	empty bool
 }
 
-// prompt returns the prompt: the argument, then a blank line and the piped input, if
-// any. No input is dropped, except if it is white space only. U2
+// says reports whether there is a prompt: instructions alone ask nothing.
+func (a asked) says() bool {
+	return slices.ContainsFunc(a.said, func(it item.Item) bool { return !it.Instructs() })
+}
+
+// prompt returns the prompt with the instructions and the files that go with it.
 func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
+	prompt, err := c.words(ctx, std)
+	if err != nil {
+		return asked{}, err
+	}
+	parts, err := c.attached(ctx)
+	if err != nil {
+		return asked{}, err
+	}
+	if c.System != "" {
+		prompt.said = append(prompt.said, item.System(c.System))
+	}
+	switch {
+	case len(parts) > 0:
+		if prompt.text != "" {
+			parts = append(parts, &item.InputText{Text: prompt.text})
+		}
+		message, err := item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(parts...)})
+		if err != nil {
+			return asked{}, err
+		}
+		prompt.said, prompt.empty = append(prompt.said, message), false
+	case prompt.text != "":
+		prompt.said = append(prompt.said, item.User(prompt.text))
+	}
+	return prompt, nil
+}
+
+// words returns the text of the prompt: the argument, then a blank line and the piped input, if
+// any. No input is dropped, except if it is white space only. U2
+func (c *runCommand) words(ctx context.Context, std stdio) (asked, error) {
 	argument := c.Prompt
 	if argument == "-" {
 		argument = ""

@@ -44,7 +44,7 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 
 // endpointFlags are the flags that select the endpoint.
 type endpointFlags struct {
-	Model     string `placeholder:"NAME" help:"The model to ask, instead of the file's."`
+	Model     string `short:"m" placeholder:"NAME" help:"The model to ask, instead of the file's."`
 	BaseURL   string `name:"base-url" placeholder:"URL" help:"The endpoint, such as http://localhost:11434/v1. Default: the file's, $$OPENAI_BASE_URL, or OpenAI's if $$OPENAI_API_KEY is set."`
 	Profile   string `placeholder:"NAME" help:"What kind of endpoint it is, such as openai, llama.cpp or vllm. Default: the file's, or detected from the address."`
 	API       string `name:"api" default:"auto" help:"Speak the Responses API or Chat Completions (responses, chat). Default: what the endpoint's profile prefers."`

@@ -26,18 +26,28 @@ import (
 
 // runCommand is antiphon run.
 type runCommand struct {
-	screen *screen // nil if there is no status line
+	screen *screen  // nil if there is no status line
+	among  []string // tags of the sessions that --last and --choose are about
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"The prompt. Piped input is sent after it; - requires standard input."`
 
-	Out        string   `group:"keep" placeholder:"FILE" xor:"out" help:"Append the conversation to FILE, a transcript. If FILE exists, continue its conversation."`
+	runFlags
+}
+
+// runFlags are the flags of antiphon run and antiphon ask.
+type runFlags struct {
+	System string   `group:"say" short:"s" placeholder:"TEXT" help:"Instructions for the model, sent as a system message before the prompt."`
+	Attach []string `group:"say" name:"file" short:"f" sep:"none" placeholder:"FILE" help:"Send FILE with the prompt: text, an image, a PDF, or a URL. May be repeated."`
+
+	Out        string   `group:"keep" short:"o" placeholder:"FILE" xor:"out" help:"Append the conversation to FILE, a transcript. If FILE exists, continue its conversation."`
 	KeepAgent  bool     `group:"keep" help:"With --out: continue FILE even if another agent's file began it. FILE's own model and tools are used."`
 	InPlace    bool     `group:"keep" xor:"out,place" help:"Append the conversation to the agent's file itself, which becomes a transcript."`
 	Session    string   `group:"keep" xor:"place" placeholder:"NAME" help:"Keep the conversation in the session NAME of this file, and continue the session if it exists. --out is then an export of it."`
 	Owner      string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
 	Tag        []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
-	Last       bool     `group:"keep" xor:"place" aliases:"continue" help:"Continue the most recently written session of this file."`
+	Last       bool     `group:"keep" short:"c" xor:"place" aliases:"continue" help:"Continue the most recently written session of this file."`
+	Choose     bool     `group:"keep" short:"r" xor:"place" help:"Choose the session to continue from a list."`
 	NoAttach   bool     `group:"keep" help:"If another process runs the session: fail, instead of showing it at the terminal."`
 	Force      bool     `group:"keep" help:"With --session: let --out overwrite a file that is not an export of it."`
 	storeFlag  `group:"keep"`
@@ -50,6 +60,8 @@ type runCommand struct {
 	SchemaText bool   `group:"show" help:"With --schema: tell the model the schema in the instructions, for endpoints that have no structured outputs."`
 
 	endpointFlags `group:"who"`
+	Effort        string   `group:"who" placeholder:"EFFORT" help:"How much the model reasons, instead of the file's: none, minimal, low, medium, high, xhigh or max, as the model has them."`
+	Temperature   *float64 `group:"who" placeholder:"T" help:"The sampling temperature, instead of the file's, such as 0.2."`
 
 	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
 	Ask         []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
@@ -92,6 +104,7 @@ again. --session keeps a session in a database: see antiphon sessions --help.
 Examples:
   antiphon run examples/tour/tour.md
   antiphon run agent.md "What is in this folder?"
+  antiphon run agent.md -f plan.pdf -f https://example.com/plan.png "Do they agree?"
   git diff | antiphon run review.md "Only security, please" --out review.log.md
   antiphon run agent.md --base-url http://localhost:11434/v1 --model qwen3
   antiphon run agent.md --allow append_to_file,find_and_replace
@@ -103,6 +116,11 @@ Examples:
 
 // Run runs the agent.
 func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
+	if c.Choose {
+		if err := c.choose(ctx, std, env); err != nil {
+			return err
+		}
+	}
 	cfg, err := c.config(env)
 	if err != nil {
 		return err
@@ -247,7 +265,8 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 		if a, err = h.Agent(ctx); err != nil {
 			return err
 		}
-		err = c.play(ctx, std, env, h, a, prompt.text)
+		c.tune(a)
+		err = c.play(ctx, std, env, h, a, prompt)
 	}
 	// With --session, --out is an export that is written whatever the outcome of the
 	// run. A session that will be deleted is not exported.
@@ -258,7 +277,7 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 }
 
 // play runs the agent and shows its events.
-func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, text string) error {
+func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, prompt asked) error {
 	p := newPrinter(std, env)
 	p.screen, p.quiet, p.whole, p.mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
 	p.colour = p.colour && !c.Plain
@@ -271,7 +290,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	var waits []agent.PendingApproval // calls that wait for an approval
 	var stopped session.Stopped
 	var failure, showErr error
-	for ev, err := range h.Stream(ctx, text) {
+	for ev, err := range h.Say(ctx, prompt.said...) {
 		if err != nil {
 			failure = err
 			break

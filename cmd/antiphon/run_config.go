@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -46,7 +47,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	}
 	cfg = host.Config{
 		File: c.File, Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env),
-		Session: c.Session, Last: c.Last, Owner: c.Owner, Tags: c.Tag,
+		Session: c.Session, Last: c.Last, Among: c.among, Owner: c.Owner, Tags: c.Tag,
 		Endpoint: c.endpoint(table), Rules: c.rules(), Sandbox: c.Sandbox, Hosts: c.Hosts, Pause: c.Pause, Hint: c.hint,
 		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
@@ -102,6 +103,9 @@ func (c *runCommand) check() error {
 	}
 	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
 		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, to keep the waiting calls"))
+	}
+	if efforts := []string{"", api.EffortNone, api.EffortMinimal, api.EffortLow, api.EffortMedium, api.EffortHigh, api.EffortXHigh, api.EffortMax}; !slices.Contains(efforts, c.Effort) {
+		return usage(fmt.Errorf("--effort is %q, want one of %s", c.Effort, strings.Join(efforts[1:], ", ")))
 	}
 	if err := c.checkKept(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 // can be started again until it ends with 0. settled reports whether it has ended
 // the run. U3
 func (c *runCommand) settled(std stdio, env environment, sess *session.Session, prompt asked) (bool, error) {
-	if prompt.text != "" {
+	if prompt.says() {
 		return false, nil
 	}
 	if !host.AsksSomething(sess) {

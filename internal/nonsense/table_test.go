@@ -763,6 +763,7 @@ var types = []typ{
 	{"host", reflect.TypeFor[host.Host]()},
 	{"host", reflect.TypeFor[host.Reply]()},
 	{"host", reflect.TypeFor[host.UnboundError]()},
+	{"host", reflect.TypeFor[host.NoLastError]()},
 	{"item", reflect.TypeFor[item.FunctionCall]()},
 	{"item", reflect.TypeFor[item.FunctionCallOutput]()},
 	{"item", reflect.TypeFor[item.CustomToolCall]()},

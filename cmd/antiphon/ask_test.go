@@ -1,0 +1,189 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// home returns an environment with an empty home, and makes a folder the current one.
+func home(t *testing.T, folder string) []string {
+	t.Helper()
+	t.Chdir(folder)
+	t.Setenv("HOME", filepath.Join(t.TempDir(), "home"))
+	return []string{"XDG_DATA_HOME=" + filepath.Join(t.TempDir(), "data"), "HOME=" + os.Getenv("HOME")}
+}
+
+// TestQuestion: a question needs no file, is kept, and -c goes on with the last one of the
+// folder only. U2 U7
+func TestQuestion(t *testing.T) {
+	one, other := t.TempDir(), t.TempDir()
+	env := home(t, one)
+	first := programEnv(t, env, "Why is the sky blue?")
+	if first.code != exitOK || !strings.Contains(first.out, `You said: "Why is the sky blue?"`) {
+		t.Fatalf("%+v", first)
+	}
+	name := regexp.MustCompile(`new session (why-is-the-sky-blue-[0-9a-f]{4})`).FindStringSubmatch(first.err)
+	if name == nil {
+		t.Fatalf("which session is it?\n%s", first.err)
+	}
+	t.Chdir(other)
+	none := programEnv(t, env, "-c", "And the sea?")
+	if none.code != exitUsage || !strings.Contains(none.err, "no conversation began in this folder yet") {
+		t.Errorf("-c in another folder: %+v", none)
+	}
+	if elsewhere := programEnv(t, env, "Is it cold here?"); elsewhere.code != exitOK {
+		t.Errorf("%+v", elsewhere)
+	}
+	t.Chdir(one)
+	again := programEnv(t, env, "-c", "And the sea?")
+	if again.code != exitOK || !strings.Contains(again.err, "continues "+name[1]) || !strings.Contains(again.out, `"And the sea?"`) {
+		t.Errorf("-c: %+v", again)
+	}
+	if forgotten := programEnv(t, env, "--forget", "Keep this?"); forgotten.code != exitOK || strings.Contains(forgotten.err, "session") {
+		t.Errorf("--forget: %+v", forgotten)
+	}
+	listed := programEnv(t, env, "sessions", "list")
+	if n := strings.Count(listed.out, "assistant.md"); n != 2 || strings.Contains(listed.out, "keep-this") {
+		t.Errorf("%d sessions, want 2:\n%s", n, listed.out)
+	}
+}
+
+// TestUsual: what is a question, and what is a command or a mistake.
+func TestUsual(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "agent file.md", "<user>Hi</user>")
+	commands := []string{"run", "ask", "check", "sessions", "list", "trust"}
+	for _, c := range []struct {
+		args, want string // separated by |
+		piped      bool
+	}{
+		{args: "", want: "--help"},
+		{args: "", piped: true, want: "ask"},
+		{args: "Why is it so?", want: "ask|Why is it so?"},
+		{args: "why?", want: "ask|why?"},
+		{args: "two words", want: "ask|two words"},
+		{args: "-m|x|Why is it so?", want: "ask|-m|x|Why is it so?"},
+		{args: "-c|More", want: "ask|-c|More"},
+		{args: "hello", want: "hello"},
+		{args: "hello", piped: true, want: "ask|hello"},
+		{args: "-", piped: true, want: "ask|-"},
+		{args: "chekc", piped: true, want: "chekc"},
+		{args: "list", piped: true, want: "list"},
+		{args: "agent.md", piped: true, want: "agent.md"},
+		{args: "agent file.md", piped: true, want: "agent file.md"},
+		{args: "run|agent.md", piped: true, want: "run|agent.md"},
+		{args: "--store|x|sessions|list", want: "--store|x|sessions|list"},
+		{args: "--help", want: "--help"},
+		{args: "help|run", want: "run|--help"},
+		{args: "--version", want: "version"},
+	} {
+		var args []string
+		if c.args != "" {
+			args = strings.Split(c.args, "|")
+		}
+		if got := usual(args, c.piped, commands); !slices.Equal(got, strings.Split(c.want, "|")) {
+			t.Errorf("%q, piped %v: %q, want %q", c.args, c.piped, got, c.want)
+		}
+	}
+}
+
+// TestPipedQuestion: piped text goes behind the question. U2
+func TestPipedQuestion(t *testing.T) {
+	env := home(t, t.TempDir())
+	in, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if _, err := pipe.WriteString("the sky is green\n"); err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	var out, messages bytes.Buffer
+	code := run(t.Context(), []string{"summarize", "--json"}, env, stdio{in, &out, &messages})
+	if code != exitOK || !strings.Contains(out.String(), `"summarize\n\nthe sky is green"`) {
+		t.Errorf("exit code %d\n%s%s", code, &out, &messages)
+	}
+}
+
+// TestAttachments: what -f sends, and its errors. U2
+func TestAttachments(t *testing.T) {
+	png, err := os.ReadFile(filepath.Join("..", "..", "docs", "export-light.png"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := home(t, t.TempDir())
+	write(t, "notes.txt", "buy milk")
+	write(t, "empty.txt", "")
+	write(t, "picture", string(png))
+	write(t, "paper.pdf", "%PDF-1.4 not really")
+	write(t, "page.html", "<p>Hi</p>")
+	got := programEnv(t, env, "--json", "--forget", "-s", "Be brief.", "-f", "notes.txt", "-f", "picture", "-f", "paper.pdf", "-f", "page.html",
+		"-f", "https://example.com/a.png", "-f", "https://example.com/a.PDF?x=1", "What is this?")
+	for _, want := range []string{
+		`"role":"system"`, `"text":"Be brief."`, `"text":"notes.txt:\n\nbuy milk"`, `"image_url":"data:image/png;base64,`, `"filename":"paper.pdf"`,
+		`"text":"page.html:\n\n<p>Hi</p>"`, `"image_url":"https://example.com/a.png"`, `"file_url":"https://example.com/a.PDF?x=1"`, `"text":"What is this?"`,
+	} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%s was not sent", want)
+		}
+	}
+	if got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	for name, want := range map[string]string{
+		"absent.txt":               "no such file",
+		".":                        "it is a folder",
+		"empty.txt":                "it is empty",
+		"http://127.0.0.1:1/x.txt": "127.0.0.1",
+	} {
+		if no := programEnv(t, env, "--forget", "-f", name, "What?"); no.code != exitUsage || !strings.Contains(no.err, want) || !strings.Contains(no.err, "-f "+name) {
+			t.Errorf("-f %s: %+v", name, no)
+		}
+	}
+}
+
+// TestTuned: the flags about the request are sent.
+func TestTuned(t *testing.T) {
+	env := home(t, t.TempDir())
+	server := write(t, "agent.md", "<user>Hi</user>\n")
+	for _, args := range [][]string{{"run", server}, {"ask", "Hi"}} {
+		got := programEnv(t, env, append(args, "--json", "--effort", "low", "--temperature", "0.25")...)
+		if got.code != exitOK {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := programEnv(t, env, "ask", "Hi", "--effort", "hihg"); got.code != exitUsage || !strings.Contains(got.err, `"hihg"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestChoose: -r lists the conversations of the folder at a terminal, and continues the
+// chosen one.
+func TestChoose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
+	env := home(t, t.TempDir())
+	if got := programEnv(t, env, "-r", "More?"); got.code != exitUsage || !strings.Contains(got.err, "-r asks at a terminal") {
+		t.Errorf("without a terminal: %+v", got)
+	}
+	term := openTerminal(t, t.TempDir(), "antiphon -q 'Is it one?' && antiphon -q 'Is it two?' && antiphon -r 'More?'")
+	list := term.until(t, "Which one? (1)")
+	one, two := strings.Index(list, "2. "), strings.Index(list, "1. ")
+	if one < two || two < 0 || !strings.Contains(list[one:], "is-it-one-") || !strings.Contains(list[two:one], "Is it two?") {
+		t.Errorf("the list:\n%s", list)
+	}
+	term.keys(t, "2", "Enter")
+	if end := term.until(t, "[exit code 0]"); !strings.Contains(end, "continues is-it-one-") || !strings.Contains(end, `You said: "More?"`) {
+		t.Errorf("the end:\n%s", end)
+	}
+}

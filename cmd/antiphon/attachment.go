@@ -1,0 +1,116 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/decode"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/toolkit/web"
+)
+
+// attached returns the contents of -f as parts of a message.
+func (c *runCommand) attached(ctx context.Context) (parts []item.Part, err error) {
+	for _, name := range c.Attach {
+		part, err := attachment(ctx, name)
+		if err != nil {
+			return nil, usage(fmt.Errorf("-f %s: %w", name, err))
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+// attachment returns a file or a URL as a part of a message. Images and PDF files that have a
+// URL are sent as that URL, and the endpoint fetches them; pages are fetched here and sent as
+// text.
+func attachment(ctx context.Context, name string) (item.Part, error) {
+	if at, err := url.Parse(name); err == nil && (at.Scheme == "https" || at.Scheme == "http") && at.Host != "" {
+		return linked(ctx, name, strings.ToLower(path.Ext(at.Path)))
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, errors.Unwrap(err) // without the name again
+	case info.IsDir():
+		return nil, errors.New("it is a folder; name its files, or ask about the folder, which the assistant can read")
+	case info.Size() > output.MaxFileBytes:
+		return nil, fmt.Errorf("it has more than %d MiB", output.MaxFileBytes>>20)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(data) > output.MaxFileBytes:
+		return nil, fmt.Errorf("it has more than %d MiB", output.MaxFileBytes>>20)
+	case len(data) == 0:
+		return nil, errors.New("it is empty")
+	}
+	return content(name, data)
+}
+
+// content returns the content of a file: an image, text under the file's name, or a file
+// that the endpoint reads.
+func content(name string, data []byte) (item.Part, error) {
+	switch {
+	case output.SniffImage(data) != "":
+		return output.Image(data)
+	case output.SniffPicture(data) != "": // a BMP or TIFF, which models do not read
+		fit, _, err := (decode.Images{Bytes: output.MaxImageBytes}).Fit(data)
+		if err != nil {
+			return nil, err
+		}
+		return output.Image(fit)
+	case utf8.Valid(data) && output.IsText(data) && output.SniffFile(name, data) != "application/pdf":
+		return named(filepath.Base(name), string(data)), nil
+	}
+	return output.File(name, data)
+}
+
+// named returns text with the name of its source.
+func named(name, text string) item.Part {
+	return &item.InputText{Text: name + ":\n\n" + text}
+}
+
+// linked returns what is behind a URL.
+func linked(ctx context.Context, link, extension string) (item.Part, error) {
+	switch extension {
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
+		return &item.InputImage{ImageURL: link, Detail: item.DetailAuto}, nil
+	case ".pdf":
+		return &item.InputFile{FileURL: link}, nil
+	}
+	docs, err := web.NewDocuments(web.Options{})
+	if err != nil {
+		return nil, err
+	}
+	data, contentType, err := docs.Fetch(ctx, link)
+	if err != nil {
+		return nil, err
+	}
+	switch kind, _, _ := strings.Cut(contentType, ";"); {
+	case strings.HasSuffix(kind, "html"):
+		text, err := web.HTMLToMarkdown(ctx, data, contentType, link)
+		return named(link, text), err
+	case utf8.Valid(data) && output.IsText(data):
+		return named(link, string(data)), nil
+	}
+	return content(link, data)
+}
