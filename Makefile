@@ -16,7 +16,8 @@ test:
 whole ci:
 	.ci/run
 
-# Model servers, which are built once, ten thousand kills, long fuzzing, gates of the benchmarks.
+# What takes too long for `make whole`: model servers, which are built once, builds for other systems,
+# Temporal, ten thousand kills, long fuzzing, gates of the benchmarks.
 nightly:
 	.ci/nightly
 
