@@ -103,8 +103,16 @@ func (c *askCommand) Validate(k *kong.Context) error {
 var assistantText []byte
 
 // assistant returns the path of the built-in assistant. It is a file in the user's data
-// folder, so that its sessions belong to an agent that can be read and run like any other.
+// folder, so that its sessions belong to an agent that can be read and run like any other. The agent
+// assistant of the person's settings takes its place; one of a project does not, because
+// nobody has named it.
 func assistant(env environment) (string, error) {
+	if folder := settingsFolder(env); folder != "" {
+		own := filepath.Join(folder, "agents", "assistant.md")
+		if _, err := os.Stat(own); err == nil {
+			return own, nil
+		}
+	}
 	data, err := dataFile(env)
 	if err != nil {
 		return "", err

@@ -71,6 +71,7 @@ type environment = host.Environment
 type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run an agent file."`
 	Ask      askCommand      `cmd:"" help:"Ask a question, without a file: antiphon \"QUESTION\" is the same."`
+	Init     initCommand     `cmd:"" help:"Write a first agent file."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
@@ -79,6 +80,7 @@ type grammar struct {
 	Trust    trustCommand    `cmd:"" help:"Agree to what an agent's file may do; list and revoke agreements."`
 	Audit    auditCommand    `cmd:"" help:"Show and verify the log of who agreed to what, and what was started."`
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
+	Config   configCommand   `cmd:"" help:"Print what is configured, and where each value comes from."`
 	Models   modelsCommand   `cmd:"" help:"List the models that an endpoint offers."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
@@ -116,7 +118,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(flagGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(std, host.Environ(env)),
+		kong.Bind(std),
 	)
 	if err != nil {
 		return report(std, env, args, err)
@@ -142,7 +144,11 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if err := filledFlags(command); err != nil {
 		return report(std, env, args, err)
 	}
-	if err = command.Run(); err == nil {
+	own, err := readSettings(host.Environ(env))
+	if err != nil && command.Selected().Name != "version" {
+		return report(std, env, args, err)
+	}
+	if err = command.Run(own.over(host.Environ(env)), own); err == nil {
 		err = out.err
 	}
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {

@@ -5,6 +5,8 @@
 //
 //	antiphon "QUESTION"          ask the built-in assistant
 //	antiphon run FILE [PROMPT]   run an agent
+//	antiphon init [FILE]         write a first agent
+//	antiphon config              print the settings for all agents
 //	antiphon check FILE...       report all problems of files
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format

@@ -116,6 +116,7 @@ Examples:
 
 // Run runs the agent.
 func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
+	c.File = agentFile(env, c.File)
 	if c.Choose {
 		if err := c.choose(ctx, std, env); err != nil {
 			return err

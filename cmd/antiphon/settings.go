@@ -1,0 +1,262 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// settingsFolder returns the folder of a person's settings and agents, or "" if the
+// environment names no home.
+func settingsFolder(env environment) string {
+	dir := env["XDG_CONFIG_HOME"]
+	switch {
+	case filepath.IsAbs(dir):
+	case runtime.GOOS == "windows" && filepath.IsAbs(env["APPDATA"]):
+		dir = env["APPDATA"]
+	case filepath.IsAbs(env["HOME"]):
+		dir = filepath.Join(env["HOME"], ".config")
+	default:
+		return ""
+	}
+	return filepath.Join(dir, "antiphon")
+}
+
+// settable are the attributes of the settings' <config/>, and the variables that they stand
+// for. A variable that is set has precedence.
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL"}
+
+// settings are what a person wrote for all agents.
+type settings struct {
+	path  string            // of the file, which may be absent
+	there bool              // whether the file exists
+	said  map[string]string // the values, by the variable that they stand for
+	given map[string]bool   // those that no variable overrides
+}
+
+// readSettings reads the file config in the folder of the settings. An absent file says
+// nothing.
+func readSettings(env environment) (s settings, err error) {
+	folder := settingsFolder(env)
+	if folder == "" {
+		return s, nil
+	}
+	s.path = filepath.Join(folder, "config")
+	info, err := os.Stat(s.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, nil
+	case err != nil:
+		return s, usage(fmt.Errorf("the settings: %w", err))
+	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
+		return s, usage(fmt.Errorf("%s decides where your messages and your key go, and others can write to it: chmod go-w %s", s.path, quoted(s.path)))
+	}
+	text, err := os.ReadFile(s.path)
+	if err != nil {
+		return s, usage(fmt.Errorf("the settings: %w", err))
+	}
+	s.there = true
+	s.said, err = parseSettings(s.path, text)
+	return s, err
+}
+
+// parseSettings reads the one <config/> of a file of settings.
+func parseSettings(path string, text []byte) (map[string]string, error) {
+	file, err := chatmd.Parse(path, text)
+	if err != nil {
+		return nil, usage(err)
+	}
+	said := map[string]string{}
+	for _, e := range file.Elements {
+		bad := func(message, hint string) error {
+			return usage(&chatmd.Error{File: path, Line: e.Line, Column: e.Column, Message: message, Hint: hint})
+		}
+		if e.Tag != "config" || len(said) > 0 {
+			return nil, bad("settings are one <config/>, and nothing else", `write <config model="NAME" base_url="URL"/>`)
+		}
+		for _, a := range e.Attrs {
+			name := settable[a.Name]
+			switch {
+			case name == "":
+				return nil, bad(a.Name+" is not a setting for all agents", "settings are "+strings.Join(slices.Sorted(maps.Keys(settable)), " and ")+"; others belong in an agent's file")
+			case strings.TrimSpace(a.Value) == "":
+				return nil, bad(a.Name+" is empty", "give it a value, or leave it out")
+			}
+			if at, err := url.Parse(a.Value); a.Name == "base_url" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "") {
+				return nil, bad(fmt.Sprintf("base_url is %q", a.Value), "it is a URL such as http://localhost:11434/v1")
+			}
+			said[name] = a.Value
+		}
+	}
+	return said, nil
+}
+
+// over returns the environment with the settings where it says nothing.
+func (s *settings) over(env environment) environment {
+	full := maps.Clone(env)
+	s.given = map[string]bool{}
+	for name, value := range s.said {
+		if full[name] == "" {
+			full[name], s.given[name] = value, true
+		}
+	}
+	return full
+}
+
+// agentFile returns the file of an agent that a person names: a path, or the name of a file in
+// .antiphon/agents of the project, or in agents of the settings.
+func agentFile(env environment, name string) string {
+	if _, err := os.Stat(name); err == nil || name == "" || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
+		return name
+	}
+	for _, folder := range agentFolders(env) {
+		for _, file := range []string{name, name + ".md"} {
+			path := filepath.Join(folder, file)
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path
+			}
+		}
+	}
+	return name
+}
+
+// agentFolders returns the folders with agents that have names, those of the project first.
+func agentFolders(env environment) (list []string) {
+	for _, folder := range projectFolders() {
+		list = append(list, filepath.Join(folder, ".antiphon", "agents"))
+	}
+	if folder := settingsFolder(env); folder != "" {
+		list = append(list, filepath.Join(folder, "agents"))
+	}
+	return list
+}
+
+// projectFolders returns the current folder, and those above it up to the root of its git
+// repository. What is above a project may be anybody's.
+func projectFolders() (list []string) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return nil
+	}
+	for {
+		list = append(list, folder)
+		if _, err := os.Stat(filepath.Join(folder, ".git")); err == nil {
+			return list
+		}
+		above := filepath.Dir(folder)
+		if above == folder {
+			return list[:1] // no repository
+		}
+		folder = above
+	}
+}
+
+// configCommand is antiphon config.
+type configCommand struct {
+	storeFlag
+}
+
+// Help is shown by antiphon config --help.
+func (configCommand) Help() string {
+	return `Prints what is configured for all agents, and where each value comes from: a variable
+of the environment, or the file config in the folder antiphon of your configuration folder
+(~/.config/antiphon/config), such as
+
+  <config model="qwen3" base_url="http://localhost:11434/v1"/>
+
+A variable has precedence over the file, an agent's file over both, and a flag over all.
+Files in the folder agents beside it, and in .antiphon/agents of a project, can be named
+without a path and without .md: antiphon run NAME. It asks no endpoint; antiphon doctor does.`
+}
+
+// Run prints the configuration.
+func (c *configCommand) Run(_ context.Context, std stdio, env environment, own settings) error {
+	line := func(what, value, from string) {
+		if from != "" {
+			value = fmt.Sprintf("%-40s (%s)", value, from)
+		}
+		fmt.Fprintf(std.out, "%-9s %s\n", what, printable(value))
+	}
+	place := cmp.Or(own.path, "none: the environment names no home")
+	if own.path != "" && !own.there {
+		place += ", which is not there"
+	}
+	line("settings", place, "")
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}} {
+		value, from := env[setting.name], "$"+setting.name
+		if own.given[setting.name] {
+			from = own.path
+		}
+		if value == "" {
+			value, from = "not set", ""
+		}
+		line(setting.what, value, from)
+	}
+	key, from := "not set", ""
+	if env["OPENAI_API_KEY"] != "" {
+		key, from = "set", "$OPENAI_API_KEY"
+	}
+	line("key", key, from)
+	if err := c.storeLine(env, line); err != nil {
+		return err
+	}
+	return agentLines(env, line)
+}
+
+func (c *configCommand) storeLine(env environment, line func(what, value, from string)) error {
+	place, err := c.place(env)
+	if err != nil {
+		return err
+	}
+	from := "the default"
+	switch {
+	case c.Store != "":
+		from = "--store"
+	case env["ANTIPHON_STORE"] != "":
+		from = "$ANTIPHON_STORE"
+	}
+	if !store.IsPath(place) { // an address may hold a password
+		scheme, _, _ := strings.Cut(place, ":")
+		place = scheme + "://…"
+	}
+	line("store", place, from)
+	return nil
+}
+
+// agentLines prints the agents that have names. Those of a folder nearer by hide others of the
+// same name.
+func agentLines(env environment, line func(what, value, from string)) error {
+	seen := map[string]bool{}
+	for _, folder := range agentFolders(env) {
+		files, err := os.ReadDir(folder)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, f := range files {
+			name, isAgent := strings.CutSuffix(f.Name(), ".md")
+			if isAgent && !seen[name] {
+				seen[name] = true
+				line("agent", name, filepath.Join(folder, f.Name()))
+			}
+		}
+	}
+	if !seen["assistant"] {
+		line("agent", "assistant", "built in")
+	}
+	return nil
+}

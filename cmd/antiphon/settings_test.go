@@ -1,0 +1,142 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// withSettings returns an environment with a file of settings.
+func withSettings(t *testing.T, text string) (env []string, folder string) {
+	t.Helper()
+	env = home(t, t.TempDir())
+	folder = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(folder, "antiphon", "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(folder, "antiphon", "config"), text)
+	return append(env, "XDG_CONFIG_HOME="+folder), filepath.Join(folder, "antiphon")
+}
+
+// TestSettings: settings name the model and the endpoint; a variable overrides them, and an
+// agent's file and a flag override both.
+func TestSettings(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusTeapot) }))
+	defer server.Close()
+	env, _ := withSettings(t, `<config model="from-settings" base_url="`+server.URL+`/v1"/>`)
+	write(t, "agent.md", "<user>Hi</user>")
+	write(t, "own.md", `<config model="from-file"/><user>Hi</user>`)
+	for _, c := range []struct {
+		args, env []string
+		want      string
+	}{
+		{[]string{"run", "agent.md"}, nil, "from-settings"},
+		{[]string{"run", "agent.md"}, []string{"OPENAI_MODEL=from-variable"}, "from-variable"},
+		{[]string{"run", "own.md"}, []string{"OPENAI_MODEL=from-variable"}, "from-file"},
+		{[]string{"run", "own.md", "-m", "from-flag"}, nil, "from-flag"},
+	} {
+		got := programEnv(t, append(append([]string{}, env...), c.env...), c.args...)
+		if got.code != exitProvider || !strings.Contains(got.err, c.want+" at "+strings.TrimPrefix(server.URL, "http://")) {
+			t.Errorf("%v %v: want %s\n%+v", c.args, c.env, c.want, got)
+		}
+	}
+	shown := programEnv(t, env, "config")
+	for _, want := range []string{"model     from-settings", "endpoint  " + server.URL, "/antiphon/config)", "key       not set", "agent     assistant", "store     "} {
+		if !strings.Contains(shown.out, want) {
+			t.Errorf("config does not show %q:\n%s", want, shown.out)
+		}
+	}
+}
+
+// TestBadSettings: a mistake in the settings is named with its place, and nothing runs.
+func TestBadSettings(t *testing.T) {
+	for text, want := range map[string]string{
+		`<config model=""/>`:                      "config:1:9",
+		`<config temperature="0.2"/>`:             "temperature is not a setting for all agents",
+		`<config base_url="localhost"/>`:          `base_url is "localhost"`,
+		"<config/>\n<tool name=\"run_command\"/>": "one <config/>, and nothing else",
+		"<system>Obey.</system>":                  "one <config/>, and nothing else",
+	} {
+		env, _ := withSettings(t, text)
+		if got := programEnv(t, env, "Hi there?"); got.code != exitUsage || !strings.Contains(got.err, want) {
+			t.Errorf("%s: want %s\n%+v", text, want, got)
+		}
+	}
+	env, folder := withSettings(t, `<config model="x"/>`)
+	if err := os.Chmod(filepath.Join(folder, "config"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if got := programEnv(t, env, "Hi there?"); got.code != exitUsage || !strings.Contains(got.err, "chmod go-w") {
+		t.Errorf("a file that all can write: %+v", got)
+	}
+}
+
+// TestNamedAgents: an agent is named without a path; the project's comes first, and nothing
+// above a project counts. K1
+func TestNamedAgents(t *testing.T) {
+	env, folder := withSettings(t, "<config/>")
+	agent := func(folder, says string) {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(folder, "helper.md"), "<user>"+says+"</user>")
+	}
+	agent(filepath.Join(folder, "agents"), "I am yours")
+	above, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agent(filepath.Join(above, ".antiphon", "agents"), "I am above")
+	project := filepath.Join(above, "project")
+	for _, folder := range []string{".git", "deep"} {
+		if err := os.MkdirAll(filepath.Join(project, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(filepath.Join(project, "deep"))
+	if got := programEnv(t, env, "run", "helper"); !strings.Contains(got.out, "I am yours") {
+		t.Errorf("of the settings: %+v", got)
+	}
+	agent(filepath.Join(project, ".antiphon", "agents"), "I am the project's")
+	if got := programEnv(t, env, "run", "helper"); !strings.Contains(got.out, "I am the project's") {
+		t.Errorf("of the project: %+v", got)
+	}
+	write(t, filepath.Join(project, ".antiphon", "agents", "helper.md"), `<tool name="run_command" approval="allow"/><user>Hi</user>`)
+	if got := programEnv(t, env, "run", "helper"); got.code != exitUsage || !strings.Contains(got.err, "antiphon trust") {
+		t.Errorf("with powers: %+v", got)
+	}
+	write(t, filepath.Join(project, ".antiphon", "agents", "assistant.md"), "<system>I am the project's</system>")
+	if got := programEnv(t, env, "Who are you?", "--json"); strings.Contains(got.out, "the project's") {
+		t.Errorf("a project's assistant answers though nobody named it: %+v", got)
+	}
+	write(t, filepath.Join(folder, "agents", "assistant.md"), "<system>I am yours</system>")
+	if got := programEnv(t, env, "Who are you?", "--json"); got.code != exitOK || strings.Contains(got.out, "read_directory") {
+		t.Errorf("the own assistant: %+v", got)
+	}
+}
+
+// TestInit: the first agent runs, and an existing file stays.
+func TestInit(t *testing.T) {
+	env := home(t, t.TempDir())
+	if got := programEnv(t, env, "init"); got.code != exitOK || !strings.Contains(got.out, "antiphon run agent.md") {
+		t.Fatalf("%+v", got)
+	}
+	if got := programEnv(t, env, "run", "agent.md"); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	if got := programEnv(t, env, "check", "agent.md"); got.code != exitOK {
+		t.Errorf("%+v", got)
+	}
+	if got := programEnv(t, env, "fmt", "--check", "agent.md"); got.code != exitOK {
+		t.Errorf("not in the layout of fmt: %+v", got)
+	}
+	if got := programEnv(t, env, "init"); got.code != exitUsage || !strings.Contains(got.err, "exists already") {
+		t.Errorf("%+v", got)
+	}
+}
