@@ -86,6 +86,7 @@ var levels = map[string]int{
 	"internal/realservers":  0, // models for tests with real servers, and these tests
 
 	"toolkit/internal/wording": 2,
+	"toolkit/internal/pixels":  2,
 	"toolkit/internal/files":   3,
 	"toolkit/internal/kittest": 4, // test support, imported by tests alone
 	"toolkit/patch":            4,
@@ -135,7 +136,6 @@ var foreign = map[string][]string{
 
 	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
 	"toolkit/patch":            {"github.com/go-json-experiment/json"},
-	"toolkit":                  {"golang.org/x/image"},
 	"toolkit/shell":            {"github.com/go-json-experiment/json", "golang.org/x/sys", "mvdan.cc/sh"},
 	"toolkit/web":              {"golang.org/x/net"},
 }

@@ -4,25 +4,16 @@
 package toolkit
 
 import (
-	"bytes"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"image"
-	_ "image/gif"  // to decode its header
-	_ "image/jpeg" // likewise
-	_ "image/png"  // likewise
 	"io"
-
-	"golang.org/x/image/bmp"
-	_ "golang.org/x/image/tiff" // likewise
-	_ "golang.org/x/image/webp" // likewise
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
+	"github.com/antiphon-go/antiphon/toolkit/internal/pixels"
 )
 
 // MaxImageBytes is the maximum size of an image for import_image.
@@ -70,14 +61,12 @@ func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.R
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("%s cannot be imported: %w%s", p, err, readInstead(p, data))
 	}
-	config, format, err := image.DecodeConfig(bytes.NewReader(data))
-	if errors.Is(err, bmp.ErrUnsupported) { // the conversion to PNG may support it
-		return tool.Result{Text: fmt.Sprintf("%s: image/bmp, %d bytes", p, len(data)), Parts: []item.Part{part}}, nil
-	}
+	mediaType := output.SniffPicture(data)
+	width, height, err := pixels.Size(mediaType, data)
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%w)", p, output.SniffPicture(data), err)
+		return tool.Result{}, fmt.Errorf("%s cannot be imported: it begins as %s but its header is damaged (%w)", p, mediaType, err)
 	}
-	text := fmt.Sprintf("%s: image/%s, %dx%d pixels, %d bytes", p, format, config.Width, config.Height, len(data))
+	text := fmt.Sprintf("%s: %s, %dx%d pixels, %d bytes", p, mediaType, width, height, len(data))
 	return tool.Result{Text: text, Parts: []item.Part{part}}, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"image"
 	"mime"
 	"net/http"
 	"net/url"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/toolkit/internal/pixels"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -98,13 +98,14 @@ func (p *webPage) convertImage(data []byte) error {
 		p.refuse(data, "the image %s cannot be used: %v", p.url, err)
 		return nil
 	}
-	config, format, err := image.DecodeConfig(bytes.NewReader(data))
+	mediaType := output.SniffPicture(data)
+	width, height, err := pixels.Size(mediaType, data)
 	if err != nil {
-		p.refuse(data, "the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, output.SniffPicture(data), err)
+		p.refuse(data, "the image %s cannot be used: it begins as %s but its header is damaged (%v)", p.url, mediaType, err)
 		return nil
 	}
 	p.image = part
-	p.text = fmt.Sprintf("image/%s, %dx%d pixels, %d bytes", format, config.Width, config.Height, len(data))
+	p.text = fmt.Sprintf("%s, %dx%d pixels, %d bytes", mediaType, width, height, len(data))
 	return nil
 }
 
