@@ -283,10 +283,6 @@ func TestProxyConnects(t *testing.T) {
 // nothing but TLS for that host, whatever a program sends and a server says first, and that
 // an entry with the port is for everything.
 func TestProxyOfTheWeb(t *testing.T) {
-	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "reached") }))
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	secure.StartTLS()
-	defer secure.Close()
 	greeting := func(name string) string { // what a client sends first
 		near, far := net.Pipe()
 		go func() {
