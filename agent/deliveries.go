@@ -35,6 +35,12 @@ type mail struct {
 	// asking is the question that the approver is asked now and that others may answer, or
 	// nil.
 	asking atomic.Pointer[asking]
+	// open is, of the outermost run, the question that is asked now in any of its runs, or
+	// nil: it ends when the session goes on elsewhere.
+	open atomic.Pointer[asking]
+	// began is the number of the run's [session.RunStarted], by which a request to stop
+	// names it, or 0 before.
+	began atomic.Int64
 	// peeks are the goroutines that look for such a request, and for such an answer.
 	peeks sync.WaitGroup
 }
@@ -44,6 +50,10 @@ type asking struct {
 	ref      plan.CallRef
 	answered context.CancelCauseFunc // ends it
 }
+
+// errMoves is the cause for which a question ends if the session goes on elsewhere, where
+// others answer it.
+var errMoves = errors.New("the session goes on elsewhere, and the call waits there")
 
 // leave leaves input of this process in the inbox, and reports whether the store has one
 // for the session.
@@ -89,9 +99,15 @@ func (r *Run) peek(ctx context.Context) {
 		for _, b := range d.Bodies {
 			switch b := b.(type) {
 			case session.StopAsked:
+				if r.elsewhere(b) {
+					continue
+				}
 				if !b.AfterTurn {
 					r.mail.halt(errHalted)
 					return
+				}
+				if q := r.mail.open.Load(); q != nil && b.Run != 0 {
+					q.answered(errMoves)
 				}
 			case session.Approval:
 				if q := r.mail.asking.Load(); q != nil && q.ref.CallID == b.CallID && q.ref.Number == b.Number {
@@ -99,6 +115,19 @@ func (r *Run) peek(ctx context.Context) {
 					q.answered(&AnsweredError{b})
 				}
 			}
+		}
+	}
+}
+
+// elsewhere reports whether a request to stop is for another run.
+func (r *Run) elsewhere(b session.StopAsked) bool { return b.Run != 0 && b.Run != r.mail.began.Load() }
+
+// noteStart notes by which number requests to stop name the run.
+func (r *Run) noteStart() {
+	for _, e := range slices.Backward(r.session.Log()) {
+		if _, ok := e.Body.(session.RunStarted); ok {
+			r.mail.began.Store(e.Seq)
+			return
 		}
 	}
 }
@@ -115,15 +144,25 @@ func (r *Run) askAlong(ctx context.Context, ref plan.CallRef, ask func(context.C
 	for {
 		a, later, unasked = session.Approval{}, false, false
 		inner, end := context.WithCancelCause(ctx)
-		r.mail.asking.Store(&asking{ref, end})
+		question, root := &asking{ref, end}, r.root()
+		r.mail.asking.Store(question)
+		root.mail.open.Store(question)
 		r.peek(ctx) // what was delivered since the last effect has told of no question
+		if root != r {
+			root.peek(ctx)
+		}
 		if inner.Err() == nil {
 			a, later, unasked = ask(inner)
 		}
 		r.mail.asking.Store(nil)
+		root.mail.open.CompareAndSwap(question, nil)
 		others := new(AnsweredError)
-		faster := errors.As(context.Cause(inner), &others)
+		cause := context.Cause(inner)
+		faster := errors.As(cause, &others)
 		end(nil)
+		if none := a.Decided == "" || a.Decided == session.DeciderNobody; errors.Is(cause, errMoves) && none && ctx.Err() == nil {
+			return session.Approval{}, true, false, false, nil
+		}
 		// An answer that the approver gave all the same is the first in the log.
 		if !faster || ctx.Err() != nil || !later && a.Decided != "" && a.Decided != session.DeciderNobody {
 			return a, later, unasked, false, nil
@@ -227,6 +266,9 @@ func (r *Run) use(d session.Delivery) (input []item.Item, bodies []session.Body,
 		case session.InputItem:
 			input = append(input, b.Item)
 		case session.StopAsked:
+			if r.elsewhere(b) {
+				return nil, nil, errors.New("the run that it was for has ended")
+			}
 			b.Why, b.Detail = string(StopRequested), cmp.Or(b.Detail, "asked"+session.DecidedBy(d.By, d.From, ""))
 			bodies = append(bodies, b)
 		case session.Approval:

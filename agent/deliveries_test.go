@@ -474,3 +474,46 @@ func TestDeliveredBeforeItIsDurable(t *testing.T) {
 		}
 	})
 }
+
+// runs returns the number of the entry with which each run of a session began.
+func runs(s *session.Session) (seqs []int64) {
+	for _, e := range s.Log() {
+		if _, ok := e.Body.(session.RunStarted); ok {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	return seqs
+}
+
+// D1 D2: a request to stop that names a run ends this run alone. Another one, which goes
+// on with the session, takes it and goes on.
+func TestStopOfOneRun(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		r := newRig(t, agenttest.Completed(call("c1", "wait", "one")), agenttest.Completed(call("c2", "wait", "two")), agenttest.Completed(item.Assistant("done")))
+		r.begin()
+		calls := 0
+		r.agent.Tools = []tool.Tool{textTool("wait", func(ctx context.Context, text string) (string, error) {
+			seqs := runs(r.session)
+			if calls++; calls == 1 {
+				r.deliver("s", delivery("other", session.StopAsked{Run: 1}))
+				r.deliver("s", delivery("own", session.StopAsked{Run: seqs[len(seqs)-1], AfterTurn: after}))
+				if !after {
+					<-ctx.Done()
+				}
+			}
+			return text, ctx.Err()
+		})}
+		if res := r.run(item.User("go")); res.Why != agent.StopRequested || calls != 1 {
+			t.Fatalf("after the turn %v: %+v after %d calls", after, res, calls)
+		}
+		r.deliver("s", delivery("late", session.StopAsked{Run: runs(r.session)[0], AfterTurn: after}))
+		if res := r.run(); res.Text != "done" || calls != 2 {
+			t.Errorf("after the turn %v: then %+v after %d calls", after, res, calls)
+		}
+		for _, d := range bodies[session.Delivered](r.session) {
+			if own := d.Key == "own"; own != (d.Problem == "") || !own && d.Problem != "the run that it was for has ended" {
+				t.Errorf("after the turn %v: %+v", after, d)
+			}
+		}
+	}
+}

@@ -351,6 +351,7 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	r.noteStart()
 	// The run is opened even if a BeforeRun hook objected, so that the log shows the
 	// objection.
 	if veto != nil {

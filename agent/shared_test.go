@@ -74,6 +74,25 @@ func TestQuestionAnsweredByOthers(t *testing.T) {
 	}
 }
 
+// D1: if the session goes on elsewhere, the question ends, and the call waits there.
+func TestQuestionMoves(t *testing.T) {
+	r, ran := shared(t, func(r *rig, ctx context.Context, _ agent.ApprovalRequest) (agent.Decision, error) {
+		r.deliver("s", delivery("stop", session.StopAsked{Run: runs(r.session)[0], AfterTurn: true}))
+		<-ctx.Done()
+		return agent.Decision{}, ctx.Err()
+	})
+	if res := r.run(item.User("go")); res.Why != agent.StopApprovalPending || len(res.Pending) != 1 || len(bodies[session.Approval](r.session)) > 0 {
+		t.Fatalf("%+v", res)
+	}
+	_, p := r.beside()
+	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: p.CallID, Allow: true, By: "anna"}); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.run(); res.Text != "done" || *ran != 1 {
+		t.Errorf("%+v, ran %d times", res, *ran)
+	}
+}
+
 // D1: an answer that is of no use asks the approver again.
 func TestQuestionAnsweredBadly(t *testing.T) {
 	asked := 0

@@ -208,7 +208,7 @@ func everyBody() []session.Body {
 		session.ReasoningDropped{Reason: "r"}, session.Quarantined{Seq: 1, Reason: "r"},
 		session.Compacted{Through: 1, Kept: []int64{1}, By: session.BySummary, Items: []item.Item{odd, picture(9000, 1)}, Failure: "f", Before: 2, After: 1, Cost: 1},
 		session.Restored{Seq: 1}, session.Collapsed{Seqs: []int64{1, 2}, By: 3}, session.Noticed{Turn: 1, Kind: "k", ItemID: "i", CallID: "c", Text: "t"},
-		session.Superseded{Seqs: []int64{1, 2}, By: 3}, session.Delivered{Key: "k", By: "b", From: "f", Shown: "s", Queued: true, Problem: "p"}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d"},
+		session.Superseded{Seqs: []int64{1, 2}, By: 3}, session.Delivered{Key: "k", By: "b", From: "f", Shown: "s", Queued: true, Problem: "p"}, session.StopAsked{Why: "w", AfterTurn: true, Detail: "d", Run: 2},
 		session.Stopped{Why: "w", Detail: "d"}, session.Note{Item: odd},
 	}
 }

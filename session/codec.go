@@ -321,6 +321,7 @@ func (b *StopAsked) fields(c codec) {
 	c.text("why", &b.Why)
 	c.bool("after_turn", &b.AfterTurn)
 	c.text("detail", &b.Detail)
+	c.int64("run", &b.Run)
 }
 
 func (b *Stopped) fields(c codec) {

@@ -81,7 +81,7 @@ func everyKind(t testing.TB) []session.Entry {
 		session.Noticed{Turn: 7, Kind: session.NoticeTextDiffers, ItemID: "msg_1", CallID: "call_1", Text: "the final text differs"},
 		session.Superseded{Seqs: []int64{3, 4}, By: 9},
 		session.Delivered{Key: "m-17", By: "anna", From: "slack", Shown: "5feceb66ffc8", Queued: true, Entries: 2, Problem: "decided"},
-		session.StopAsked{Why: "cancelled", AfterTurn: true, Detail: "ctrl-c\xff\x00"},
+		session.StopAsked{Why: "cancelled", AfterTurn: true, Detail: "ctrl-c\xff\x00", Run: 2},
 		session.Stopped{Why: "answered", Detail: "d"},
 		session.Note{Item: message},
 	}
@@ -383,7 +383,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		session.Noticed{Turn: int(n()), Kind: draw(), ItemID: draw(), CallID: draw(), Text: draw()},
 		session.Restored{Seq: n()}, session.Superseded{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "entries"), By: n()}, session.Collapsed{Seqs: rapid.SliceOfN(rapid.Int64(), 1, 4).Draw(t, "seqs"), By: n()},
 		session.Delivered{Key: draw(), By: draw(), From: draw(), Shown: draw(), Queued: yes(), Entries: int(n()), Problem: draw()},
-		session.StopAsked{Why: draw(), AfterTurn: yes(), Detail: draw()}, session.Stopped{Why: draw(), Detail: draw()}, session.Note{Item: anItem()},
+		session.StopAsked{Why: draw(), AfterTurn: yes(), Detail: draw(), Run: n()}, session.Stopped{Why: draw(), Detail: draw()}, session.Note{Item: anItem()},
 	}
 	at := time.Unix(rapid.Int64Range(-1e9, 1e11).Draw(t, "second"), rapid.Int64Range(0, 1e9-1).Draw(t, "nanosecond")).UTC()
 	return session.Entry{Seq: n(), Time: at, Body: rapid.SampledFrom(bodies).Draw(t, "body")}

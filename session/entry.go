@@ -429,6 +429,10 @@ type StopAsked struct {
 	AfterTurn bool
 	// Detail adds an explanation for people.
 	Detail string
+	// Run is the number of the [RunStarted] of the run that should end, whose session then
+	// goes on elsewhere. A run that takes such a request for another one does not end. 0
+	// means the run that takes it.
+	Run int64
 }
 
 // Stopped ends a run.

@@ -57,7 +57,7 @@ func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool
 	}
 	if began {
 		p.tally(func(c *Counts) { c.Running-- })
-		p.finish(ctx, begun, res, err, log.Info)
+		p.finish(ctx, begun, r.moved, res, err, log.Info)
 	}
 	if h != nil {
 		err = errors.Join(err, h.Close())
@@ -91,19 +91,25 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*a
 		}
 		if e, ok := event.(agent.Recorded); ok {
 			g.count(ctx, e.Body)
+			if b, ok := e.Body.(session.StopAsked); ok && b.Run != 0 {
+				r.moved = cmp.Or(b.Detail, "it goes on elsewhere")
+			}
 		}
 	}
 	return h.Result(), failure
 }
 
 // finish says in the queue how a run ended. If the session was lost, or somebody parked
-// the work, the queue knows better.
-func (p *pool) finish(ctx context.Context, w queue.Work, res *agent.Result, failure error, log func(string, ...any)) {
+// the work, the queue knows better. Moved is why the session goes on elsewhere, if it does.
+func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agent.Result, failure error, log func(string, ...any)) {
 	if errors.Is(failure, session.ErrLost) || errors.Is(context.Cause(ctx), errParked) {
 		log("work left", "reason", p.sayable(cmp.Or(failure, context.Cause(ctx))))
 		return
 	}
 	o := p.outcome(ctx, w, res, failure)
+	if moved != "" && failure == nil && res != nil && (res.Why == agent.StopRequested || res.Why == agent.StopApprovalPending) {
+		o = queue.Outcome{State: queue.Parked, Well: true, Reason: moved} // also if whoever takes it dies now
+	}
 	o.Reason = p.sayable(errors.New(o.Reason))
 	if o.State == queue.Waiting {
 		o.Seen = p.leftForLater(context.WithoutCancel(ctx), w.Session)

@@ -215,6 +215,9 @@ func sessionOf(ctx context.Context, in store.Store, o *order) (session.Info, err
 			return info, err
 		}
 	}
+	if info, err := in.Info(ctx, o.name); err == nil && info.Path == o.path && info.Owner == o.owner && !info.Nested && !info.Archived {
+		return info, nil // its id was given
+	}
 	for n := range 1000 { // archived sessions keep their ids
 		sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", o.path, o.owner, o.name, n))
 		id := host.NewSessionID(o.name)

@@ -137,6 +137,7 @@ type running struct {
 	cancel context.CancelCauseFunc
 	begun  bool         // the queue says that it runs
 	open   conversation // nil until it is open
+	moved  string       // why the session goes on elsewhere; only for its own goroutine
 }
 
 // Causes of the end of a run's context.

@@ -28,6 +28,8 @@ import (
 type runCommand struct {
 	screen *screen  // nil if there is no status line
 	among  []string // tags of the sessions that --last and --choose are about
+	// locked is called when the session is locked, before anything else; it may be nil.
+	locked func(context.Context, session.Info) error
 
 	File   string `arg:"" help:"The agent: a ChatMarkdown file."`
 	Prompt string `arg:"" optional:"" help:"The prompt. Piped input is sent after it; - requires standard input."`
@@ -129,7 +131,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	std, who := c.watch(std, env)
 	defer c.screen.close()
 	cfg.FrontEnd = front(std, env, c.Quiet)
-	cfg.Notify = c.notify(std)
+	cfg.Notify, cfg.Locked = c.notify(std), c.locked
 	if who != nil {
 		cfg.Asker, cfg.Approver = who, who.approve
 	}
@@ -290,6 +292,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	var refused unapproved
 	var waits []agent.PendingApproval // calls that wait for an approval
 	var stopped session.Stopped
+	var moved string // why the session goes on elsewhere
 	var failure, showErr error
 	for ev, err := range h.Say(ctx, prompt.said...) {
 		if err != nil {
@@ -298,6 +301,9 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 		}
 		if e, ok := ev.(agent.Recorded); ok {
 			stopped, _ = e.Body.(session.Stopped)
+			if b, ok := e.Body.(session.StopAsked); ok && b.Run != 0 {
+				moved = b.Detail
+			}
 		}
 		switch p := progressOf(ev); p.Kind {
 		case agent.ProgressUnapproved:
@@ -312,7 +318,11 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	if err := errors.Join(failure, showErr); err != nil {
 		return c.roomHint(err, a.Compaction)
 	}
-	if stopped.Why == string(agent.StopApprovalPending) {
+	pending := stopped.Why == string(agent.StopApprovalPending)
+	switch {
+	case moved != "" && (pending || stopped.Why == string(agent.StopRequested)):
+		return movedAway(moved)
+	case pending:
 		return waiting(std, waits)
 	}
 	if c.Schema != "" && !c.JSON && stopped.Why == string(agent.StopEndTurn) {

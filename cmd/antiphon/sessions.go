@@ -37,6 +37,8 @@ type sessionsCommand struct {
 	Say     sayCommand     `cmd:"" help:"Say something to a session, whether it runs or not."`
 	Approve approveCommand `cmd:"" help:"Answer calls that wait for an approval."`
 	Stop    stopCommand    `cmd:"" help:"Ask the run of a session to stop."`
+	Detach  detachCommand  `cmd:"" help:"End the run of a session at a terminal, and leave it to workers."`
+	Take    takeCommand    `cmd:"" help:"Go on at this terminal with a session that a worker runs, or another terminal."`
 	Rename  renameCommand  `cmd:"" help:"Give a session another name, title, owner or agent's file."`
 	Tag     tagCommand     `cmd:"" help:"Add tags to a session, or remove them."`
 	Fork    forkCommand    `cmd:"" help:"Create a session with the entries of another."`

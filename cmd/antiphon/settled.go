@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -18,7 +19,7 @@ import (
 // can be started again until it ends with 0. settled reports whether it has ended
 // the run. U3
 func (c *runCommand) settled(std stdio, env environment, sess *session.Session, prompt asked) (bool, error) {
-	if prompt.says() {
+	if prompt.says() || waitsInbox(sess) {
 		return false, nil
 	}
 	if !host.AsksSomething(sess) {
@@ -38,6 +39,15 @@ func (c *runCommand) settled(std stdio, env environment, sess *session.Session, 
 		return true, usage(fmt.Errorf("nothing to answer: the question in %s has been answered; give a prompt to continue", c.File))
 	}
 	return true, c.showStored(std, env, last)
+}
+
+// waitsInbox reports whether the run has something to take from the inbox of its session.
+func waitsInbox(sess *session.Session) bool {
+	for _, err := range sess.Deliveries(context.Background()) {
+		_ = err // the run reads them again, and reports it
+		return true
+	}
+	return false
 }
 
 // keeps reports whether a later run can continue the conversation.
