@@ -165,7 +165,9 @@ func TestHostileHostsAreNotMisread(t *testing.T) {
 
 // K2, K3, A5, B5: none of the files of strangers in testdata/hostile starts a program,
 // sends anything, shows what is outside its folder, or steers the terminal, whatever
-// way it comes in by and whatever command is given it without a person's agreement.
+// way it comes in by and whatever command is given it without a person's agreement. A plain
+// go test tries a third of the ways with each file, others with the next one, because all
+// are more than 4000 commands. ANTIPHON_PAIRS=all tries all, in .ci/run.
 func TestHostileFiles(t *testing.T) {
 	paths := hostileFiles(t)
 	home, evil, asked := hostileWorld(t)
@@ -183,7 +185,7 @@ func TestHostileFiles(t *testing.T) {
 			write(t, filepath.Join(h.work, "as-deep.md"), inside+"<tool name=\"h\" agent=\"as-tool.md\" local description=\"Helps.\"/>\n<user>x</user>\n")
 			elsewhere := t.TempDir()
 			for i, way := range ways {
-				if underRace && i%4 != n%4 { // all of them run without it
+				if underRace && i%4 != n%4 || !underRace && i%3 != n%3 && os.Getenv("ANTIPHON_PAIRS") != "all" {
 					continue
 				}
 				t.Chdir([]string{elsewhere, h.work}[(n+i)%2]) // the workspace

@@ -278,7 +278,8 @@ func (p *playground) pairs(n *counts, before, first string, additions []string, 
 		seconds = append(seconds, slices.Concat(words, more), slices.Concat(words[:verb], more, words[verb:]))
 	}
 	for i, second := range seconds {
-		if testing.Short() && i%4 > 0 {
+		alternate := i%4 == 0 || i%4 == 3 // each addition in one of its two places
+		if testing.Short() && i%4 > 0 || !alternate && os.Getenv("ANTIPHON_PAIRS") != "all" {
 			continue
 		}
 		n.pairs++
@@ -286,7 +287,7 @@ func (p *playground) pairs(n *counts, before, first string, additions []string, 
 		got, _ := p.command.Approval(call, rules)
 		if got != Allowed {
 			n.asked++
-			if i%2 > 0 || !demonstrate || testing.Short() {
+			if !alternate || !demonstrate || testing.Short() {
 				continue
 			}
 		}
@@ -306,7 +307,8 @@ func (p *playground) pairs(n *counts, before, first string, additions []string, 
 
 // A6: of more than 500 pairs of a command that a person said yes to and another
 // one, none runs unasked and does something that nobody agreed to. The programs of
-// this machine tell what a command does.
+// this machine tell what a command does. A plain go test tries half of the pairs, and
+// .ci/run all of them, by ANTIPHON_PAIRS=all.
 func TestRememberedPairs(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("git is not installed, and many of the pairs are about it")
