@@ -6,6 +6,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
@@ -65,6 +66,28 @@ const (
 	maxKeep      = 20_000
 	keepUnknown  = 8_000 // for an unknown window
 )
+
+// check returns an error for values that say nothing about a compaction. Without it they
+// would count as the defaults, or be noticed only when the history is long.
+func (c *Compaction) check() error {
+	switch c.By {
+	case "", session.BySummary, session.ByEndpoint, session.ByDropping:
+	default:
+		return fmt.Errorf("agent: Compaction.By is %q, want %q, %q, %q or nothing", c.By, session.BySummary, session.ByEndpoint, session.ByDropping)
+	}
+	if !(c.Share >= 0 && c.Share <= 1) {
+		return fmt.Errorf("agent: Compaction.Share is %v: want a share of the context, up to 1, or 0 for the default", c.Share)
+	}
+	for _, one := range []struct {
+		name  string
+		value int64
+	}{{"At", c.At}, {"Window", c.Window}, {"Keep", c.Keep}} {
+		if one.value < 0 {
+			return fmt.Errorf("agent: Compaction.%s is %d: want a number of tokens, or 0 for the default", one.name, one.value)
+		}
+	}
+	return nil
+}
 
 // room converts the agent's configuration for the State.
 func (a *Agent) room() plan.ContextBudget {

@@ -696,3 +696,25 @@ func TestCrashAfterAnyEntryOfCompaction(t *testing.T) {
 		}
 	}
 }
+
+// What a compaction cannot do is refused before the model is asked, and not when the
+// history is long. G8
+func TestCompactionChecked(t *testing.T) {
+	for want, c := range map[string]agent.Compaction{
+		`By is "magic"`: {Auto: true, By: "magic"},
+		"Share is 80":   {Auto: true, Share: 80},
+		"Share is -1":   {Share: -1},
+		"At is -1":      {At: -1},
+		"Window is -1":  {Auto: true, Window: -1},
+		"Keep is -1":    {Auto: true, Keep: -1},
+	} {
+		m := &small{reply: func(int) []item.Item { return []item.Item{item.Assistant("yes")} }}
+		a, s := &agent.Agent{Model: m, Compaction: c}, session.New()
+		if _, err := a.Run(t.Context(), s, item.User("hi")); err == nil || !strings.Contains(err.Error(), "agent: Compaction."+want) || len(m.turns)+len(s.Log()) > 0 {
+			t.Errorf("%s: %v", want, err)
+		}
+		if _, err := a.Compact(t.Context(), s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Compact, %s: %v", want, err)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type Group struct {
 type Task struct {
 	Agent *Agent
 	// Session is the session of the run; nil means a new one in memory. Two tasks
-	// must not have the same session.
+	// must not have the same session: the later one is refused with an error.
 	Session *session.Session
 	Input   []item.Item
 	// Cancel cancels this task and no other when it is closed, such as the Done
@@ -72,6 +72,12 @@ func (g *Group) Run(ctx context.Context, tasks ...Task) []TaskResult {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	owners := map[*session.Session]int{}
+	for i, t := range tasks {
+		if _, ok := owners[t.Session]; !ok && t.Session != nil {
+			owners[t.Session] = i
+		}
+	}
 	results := make([]TaskResult, len(tasks))
 	free := make(chan struct{}, max(1, cmp.Or(g.Parallel, defaultParallel)))
 	var panicked sync.Map
@@ -86,7 +92,12 @@ func (g *Group) Run(ctx context.Context, tasks ...Task) []TaskResult {
 					cancel(fmt.Errorf("%w: task %d panicked", ErrOtherTask, i+1))
 				}
 			}()
-			results[i] = tasks[i].run(ctx)
+			if first, ok := owners[tasks[i].Session]; ok && first != i {
+				err := fmt.Errorf("agent: task %d has the session of task %d", i+1, first+1)
+				results[i] = TaskResult{tasks[i].Session, new(Result), err}
+			} else {
+				results[i] = tasks[i].run(ctx)
+			}
 			if err := results[i].Err; err != nil && g.StopOnError {
 				cancel(fmt.Errorf("%w: task %d: %w", ErrOtherTask, i+1, err))
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // parrot is an agent whose model repeats the last message, after wait.
@@ -70,6 +71,21 @@ func TestGroup(t *testing.T) {
 			t.Error("results without a task")
 		}
 	})
+}
+
+// Two writers of one session would garble it: the second task is refused, the others run. G8
+func TestGroupSameSession(t *testing.T) {
+	tasks := tasksOf(parrot(func(context.Context, string) {}), "a", "bb", "ccc")
+	tasks[0].Session = session.New()
+	tasks[2].Session = tasks[0].Session
+	results := new(agent.Group).Run(t.Context(), tasks...)
+	if results[0].Text != "a" || results[1].Text != "bb" || results[0].Err != nil || results[1].Err != nil {
+		t.Error(results[0].Err, results[1].Err)
+	}
+	last := results[2]
+	if last.Err == nil || last.Err.Error() != "agent: task 3 has the session of task 1" || last.Result == nil || last.Session != tasks[0].Session {
+		t.Errorf("%+v, %v", last.Result, last.Err)
+	}
 }
 
 // G9: all tasks draw on the group's budget, and on the context's.

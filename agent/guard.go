@@ -190,13 +190,15 @@ func undecided(err error) bool {
 	return errors.As(err, &hook) && hook.guard && tripped(hook) == nil
 }
 
-// checkGuards returns an error for a guard that checks nothing.
+// checkGuards returns an error for a guard that checks nothing, or less than it says.
 func checkGuards(guards []Guard) error {
 	for i := range guards {
 		if g := &guards[i]; g.Input == nil && g.Output == nil {
 			return fmt.Errorf("agent: Guards[%d] (%s) checks nothing: set Input or Output", i, nameOfGuard(guards, i))
 		} else if g.Input == nil && (g.First || g.ToolOutputs) {
 			return fmt.Errorf("agent: Guards[%d] (%s) has First or ToolOutputs, which are about Input, and no Input", i, nameOfGuard(guards, i))
+		} else if g.Output == nil && g.Hold {
+			return fmt.Errorf("agent: Guards[%d] (%s) has Hold, which is about Output, and no Output", i, nameOfGuard(guards, i))
 		}
 	}
 	return nil

@@ -358,6 +358,16 @@ func TestGuardChecksNothing(t *testing.T) {
 	if _, err := a.Run(t.Context(), session.New(), item.User("hi")); err == nil || !strings.Contains(err.Error(), "Guards[0] (idle) checks nothing") {
 		t.Error(err)
 	}
+	agrees := func(context.Context, *agent.GuardCall) (*agent.Tripwire, error) { return nil, nil }
+	for want, g := range map[string]agent.Guard{
+		"Hold, which is about Output":                 {Input: agrees, Hold: true},
+		"First or ToolOutputs, which are about Input": {Output: agrees, First: true},
+	} {
+		a.Guards = []agent.Guard{g}
+		if _, err := a.Run(t.Context(), session.New(), item.User("hi")); err == nil || !strings.Contains(err.Error(), "Guards[0] (guard 1) has "+want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
 }
 
 // Wherever the process ends, the guards are asked again: no later request of a

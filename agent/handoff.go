@@ -205,6 +205,8 @@ func (r *Run) checkHandoffs() error {
 			switch {
 			case h.Agent == nil:
 				return fmt.Errorf("agent: handoff %s has no Agent", h.Name)
+			case !isThere(h.Agent.Model):
+				return fmt.Errorf("agent: handoff %s: its Agent has no Model", h.Name)
 			case h.History != HistoryWhole && h.History != HistorySummary && h.History != HistoryDropped:
 				return fmt.Errorf("agent: handoff %s: History is %q, want %q, %q or nothing", h.Name, h.History, HistorySummary, HistoryDropped)
 			case h.Agent != r.first && (h.Agent.Request.Conversation != "" || h.Agent.Request.PreviousResponseID != ""):

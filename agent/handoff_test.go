@@ -395,8 +395,12 @@ func TestHandoffChecked(t *testing.T) {
 	} {
 		d := newDesk(t)
 		set(d)
-		if _, err := d.agent.Run(t.Context(), d.session, item.User("go")); err == nil || len(d.session.Log()) > 0 {
+		_, err := d.agent.Run(t.Context(), d.session, item.User("go"))
+		if err == nil || len(d.session.Log()) > 0 {
 			t.Errorf("%s: %v, %d entries", name, err, len(d.session.Log()))
+		}
+		if name == "no model" && !strings.Contains(err.Error(), "handoff to_bills") {
+			t.Errorf("which agent has no model is not said: %v", err)
 		}
 	}
 	// The log names a handoff that the agent does not have any more.

@@ -452,6 +452,9 @@ func (r *Run) checkAgent(a *Agent) error {
 	if err := a.Limits.check(); err != nil {
 		return err
 	}
+	if err := a.Compaction.check(); err != nil {
+		return err
+	}
 	if f, ok := a.Model.(Fallback); ok {
 		if err := f.check(&a.Request); err != nil {
 			return err

@@ -51,6 +51,23 @@ type outFine struct {
 	Next  *outFine
 }
 
+// A tool that the endpoint runs does not belong to a program's tools: the error says where
+// it is declared.
+func TestHostedToolIsNoTool(t *testing.T) {
+	run := func(context.Context, Call) (Result, error) { return Result{}, nil }
+	for _, def := range []item.Tool{&item.WebSearchTool{}, &item.MCPTool{ServerLabel: "maps"}, &item.CodeInterpreterTool{}} {
+		if _, err := Raw(def, run); err == nil || !strings.Contains(err.Error(), "put it into the Request.Tools of the agent") {
+			t.Errorf("%T: %v", def, err)
+		}
+	}
+	if _, err := Raw(nil, run); err == nil || strings.Contains(err.Error(), "Request.Tools") {
+		t.Error(err)
+	}
+	if _, err := Raw((*item.WebSearchTool)(nil), run); err == nil {
+		t.Error("no error")
+	}
+}
+
 func resultError[Out any]() error {
 	_, err := New("t", "", func(context.Context, struct{}) (out Out, err error) { return out, nil })
 	return err

@@ -18,7 +18,7 @@ import (
 // a [Result] with an Error are not repeated, and neither are runs of agents.
 // [Annotations.Timeout] bounds all attempts together.
 type Retry struct {
-	// Max bounds the repetitions of a call.
+	// Max bounds the repetitions of a call: 1 or more.
 	Max int
 	// Wait is the pause before the first repetition: 0 means half a second. It doubles
 	// each time, up to 30 seconds.
@@ -246,6 +246,8 @@ func (a *Annotations) checkPace() error {
 			return errors.New("retry: a call that is a run of an agent is not repeated: the agent's own requests and tools have retries")
 		case r.Max < 0 || r.Wait < 0:
 			return fmt.Errorf("retry: Max %d and Wait %v must not be negative", r.Max, r.Wait)
+		case r.Max == 0:
+			return errors.New("retry: Max is 0, so no call would be repeated: set it, or leave the Retry out")
 		case !a.ReadOnly && !a.Idempotent:
 			return errors.New("retry: the tool would run again after an error: declare it as ReadOnly or Idempotent")
 		}

@@ -108,6 +108,7 @@ func TestPaceChecked(t *testing.T) {
 	for name, opts := range map[string][]tool.Option{
 		"not declared": {tool.Retries(tool.Retry{Max: 1})},
 		"negative":     {tool.ReadOnly(), tool.Retries(tool.Retry{Max: -1})},
+		"no retries":   {tool.ReadOnly(), tool.Retries(tool.Retry{Wait: time.Second})},
 		"no calls":     {tool.RateLimit(&tool.Rate{Per: time.Second})},
 		"no time":      {tool.RateLimit(&tool.Rate{Calls: 1})},
 		"no rate":      {tool.RateLimit(nil)},

@@ -261,7 +261,11 @@ func nameOf(def item.Tool) (string, error) {
 	default:
 		kind, ok := item.CallKindOf(def)
 		if name = kind.Tool; !ok {
-			return "", fmt.Errorf("tool: definition is %T: want a function, a custom tool, or apply_patch, shell, local_shell or computer of the API", def)
+			const want = "want a function, a custom tool, or apply_patch, shell, local_shell or computer of the API"
+			if def == nil {
+				return "", fmt.Errorf("tool: definition is nil: %s", want)
+			}
+			return "", fmt.Errorf("tool: definition is %T: %s; if the endpoint runs it, put it into the Request.Tools of the agent", def, want)
 		}
 	}
 	return name, CheckName(name)
