@@ -37,6 +37,7 @@ var levels = map[string]int{
 	"internal/publicip":     0,
 	"internal/obeyed":       0,
 	"internal/typo":         -1,
+	"internal/tui":          0,
 	"internal/words":        0,
 	"internal/variables":    1,
 	"endpoint":              0,
@@ -131,6 +132,7 @@ var foreign = map[string][]string{
 	"examples/go/mcp":     {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/traced":  {"go.opentelemetry.io/otel"},
 	"examples/go/approve": {"modernc.org/sqlite"},
+	"internal/tui":        {"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"},
 	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
 

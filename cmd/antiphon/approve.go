@@ -41,6 +41,10 @@ type person struct {
 	types   bool
 	colour  bool
 	columns func() int // width of the terminal; nil means that of err
+
+	// asks is called when a line is waited for, and returns what is called when it is not
+	// any more. It may be nil.
+	asks func() (end func())
 }
 
 func newPerson(std stdio) *person {
@@ -101,6 +105,9 @@ func (p *person) read() {
 // line waits for a line. It returns false at the end of the input.
 func (p *person) line(ctx context.Context) (string, bool, error) {
 	p.once.Do(func() { go p.read() })
+	if p.asks != nil {
+		defer p.asks()()
+	}
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(p.err)

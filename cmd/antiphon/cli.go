@@ -72,6 +72,7 @@ type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run an agent file."`
 	Ask      askCommand      `cmd:"" help:"Ask a question, without a file: antiphon \"QUESTION\" is the same."`
 	Init     initCommand     `cmd:"" help:"Write a first agent file."`
+	Chat     chatCommand     `cmd:"" help:"Hold a conversation with an agent at the terminal."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
@@ -310,8 +311,6 @@ func meant(command, arg string) string {
 		return ": put a prompt of several words in quotes"
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
-	case command == "antiphon" && arg == "chat":
-		return ": there is no chat command yet; antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"
 	case command == "antiphon" && arg == "serve":
 		return ": agents are not served to other programs yet"
 	case command == "antiphon" && !strings.Contains(arg, "did you mean"):

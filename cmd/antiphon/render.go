@@ -30,7 +30,8 @@ type printer struct {
 	hide     func(text string) string
 	began    time.Time
 
-	screen  *screen
+	screen  waits
+	shows   bool // standard output shows control characters itself
 	watched bool // standard error is a terminal
 	quiet   bool // only warnings and errors are printed
 	whole   bool // show tool outputs in full
@@ -79,7 +80,7 @@ func newPrinter(std stdio, env environment) *printer {
 	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
 	return &printer{
 		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hider(),
-		began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
+		screen: (*screen)(nil), began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
 		inner: map[string]*heard{}, returned: map[string]agent.Progress{},
 	}
 }
@@ -87,7 +88,7 @@ func newPrinter(std stdio, env environment) *printer {
 // newLogPrinter returns a printer for a log.
 func newLogPrinter(std stdio, env environment, full bool) *printer {
 	colour := terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
-	return &printer{out: std.out, err: std.err, hide: env.Hider(), colour: colour, rows: true, full: full, unshown: map[string]int{}}
+	return &printer{out: std.out, err: std.err, screen: (*screen)(nil), hide: env.Hider(), colour: colour, rows: true, full: full, unshown: map[string]int{}}
 }
 
 // recall reads the entries from before the run, without showing them.
@@ -362,7 +363,7 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 }
 
 func (p *printer) text(s string) {
-	if p.plain {
+	if p.plain && !p.shows {
 		s = printable(s)
 	}
 	if s == "" || p.mute {

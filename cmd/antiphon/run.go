@@ -131,7 +131,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	std, who := c.watch(std, env)
 	defer c.screen.close()
 	cfg.FrontEnd = front(std, env, c.Quiet)
-	cfg.Notify, cfg.Locked = c.notify(std), c.locked
+	cfg.Notify, cfg.Locked = c.notify(std, c.screen), c.locked
 	if who != nil {
 		cfg.Asker, cfg.Approver = who, who.approve
 	}
@@ -190,23 +190,23 @@ func (c *runCommand) unopened(err error) error {
 	return err
 }
 
-// notify prints notices, and updates the status line.
-func (c *runCommand) notify(std stdio) func(host.Notice) {
+// notify prints notices, and shows what is waited for.
+func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 	const inside = "agent in a message"
 	return func(n host.Notice) {
 		switch n.Kind {
 		case host.NoticeWaiting:
-			c.screen.wait(n.Text, n.Text)
+			show.wait(n.Text, n.Text)
 			return
 		case host.NoticeReady:
-			c.screen.done(n.Text)
+			show.done(n.Text)
 			return
 		case host.NoticeAsked:
-			c.screen.done(inside)
+			show.done(inside)
 			return
 		case host.NoticeServer:
 			if n.Server.Kind == mcpbridge.Progress {
-				c.screen.last(callKey(n.Server.Call.ID), n.Text)
+				show.last(callKey(n.Server.Call.ID), n.Text)
 				return
 			}
 		}
@@ -214,7 +214,7 @@ func (c *runCommand) notify(std stdio) func(host.Notice) {
 			fmt.Fprintln(std.err, noticeText(n)+printable(c.whatNext(n)))
 		}
 		if n.Kind == host.NoticeAsking {
-			c.screen.wait(inside, "the agent "+filepath.Base(n.File))
+			show.wait(inside, "the agent "+filepath.Base(n.File))
 		}
 	}
 }

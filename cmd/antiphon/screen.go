@@ -40,6 +40,15 @@ type screen struct {
 	over  chan struct{}
 }
 
+// waits shows what the program waits for: a [screen], or the terminal of a conversation.
+type waits interface {
+	// wait adds a wait, which lasts until done is called with its key.
+	wait(key, what string)
+	done(key string)
+	// last shows the last line of a wait's output.
+	last(key, text string)
+}
+
 // wait is one thing that the program waits for.
 type wait struct {
 	key, what, last string

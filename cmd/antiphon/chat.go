@@ -1,0 +1,599 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// chatCommand is antiphon chat.
+type chatCommand struct {
+	File string `arg:"" help:"The agent: a ChatMarkdown file."`
+
+	Session   string   `group:"keep" placeholder:"NAME" xor:"which" help:"Continue the session NAME of this file, or begin it. Default: a new session with a name of its own."`
+	Continue  bool     `group:"keep" short:"c" name:"continue" xor:"which" help:"Continue the most recently written session of this file."`
+	Resume    bool     `group:"keep" short:"r" xor:"which" help:"Choose a session of this file from a list."`
+	Owner     string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
+	Tag       []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
+	storeFlag `group:"keep"`
+
+	ShowOutput bool `group:"show" short:"v" help:"Show the complete outputs of tools, not only their last lines."`
+	Plain      bool `group:"show" help:"No colours and no changing lines, for screen readers. Also $$ANTIPHON_PLAIN."`
+
+	endpointFlags `group:"who"`
+
+	Allow   []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
+	Ask     []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
+	Deny    []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
+	Sandbox string   `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the file says, as for antiphon run."`
+	Hosts   []string `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
+
+	trustFlags `group:"may"`
+
+	Price     string `group:"limits" placeholder:"IN,CACHED,OUT" help:"Prices of a million input, cached and output tokens, such as 1.25,0.125,10."`
+	Compact   string `group:"long" placeholder:"auto|off|N" help:"Send a summary instead of the older part of the conversation: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
+	CompactBy string `group:"long" enum:"summary,endpoint,dropping" default:"summary" help:"How: by a summary that the model writes, by the endpoint's own compaction, or by dropping (summary, endpoint, dropping)."`
+}
+
+// Help is shown by antiphon chat --help.
+func (chatCommand) Help() string {
+	return `A conversation at the terminal. What is finished goes to the terminal's own
+scrollback; the reply's end, the work in progress and the draft stand below it.
+The conversation is kept in a session, and leaving says how to come back.
+
+Enter sends, Ctrl-J begins a new line, Esc stops the work, Ctrl-D leaves, /help
+lists the commands.
+
+Examples:
+  antiphon chat examples/tour/tour.md
+  antiphon chat agent.md --model qwen3 --base-url http://localhost:11434/v1
+  antiphon chat agent.md --continue
+  antiphon chat agent.md --session work`
+}
+
+// Run holds the conversation.
+func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error {
+	out, isFile := std.out.(*os.File)
+	in, alsoFile := std.in.(*os.File)
+	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
+		return usage(fmt.Errorf("antiphon chat needs a terminal; in scripts, antiphon run %s --session NAME PROMPT continues a conversation, one prompt at a time", quoted(c.File)))
+	}
+	run := c.asRun()
+	cfg, err := run.config(env)
+	if err != nil {
+		return err
+	}
+	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
+	t := &dialogue{chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	if c.Plain {
+		t.face = newPlainFace(std)
+	} else if t.face, err = newLiveFace(in, out, env, t.colour); err != nil {
+		return err
+	}
+	err = t.hold(ctx)
+	if t.host != nil {
+		err = errors.Join(err, t.host.Close())
+	}
+	err = errors.Join(err, t.face.close())
+	if t.spoke {
+		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; antiphon chat %s --session %s%s continues it\n",
+			printable(t.info.Name), quoted(c.File), quoted(cmp.Or(t.info.Name, t.info.ID)), c.again())
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return err
+}
+
+// asRun returns antiphon run with the same flags.
+func (c *chatCommand) asRun() *runCommand {
+	return &runCommand{
+		File: c.File, Session: cmp.Or(c.Session, newName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
+		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
+		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
+	}
+}
+
+// newName returns a name for a new session, which tells when it began.
+func newName() string {
+	return time.Now().Format("2006-01-02-1504-") + strings.ToLower(rand.Text()[:4])
+}
+
+// face is what the person sees: a terminal that is redrawn, or plain lines.
+type face interface {
+	waits
+	text() io.Writer
+	notes() io.Writer
+	lines() io.Reader
+	width() int
+	// endText says that the text of a reply is over.
+	endText()
+	// next waits for the next prompt. The error is io.EOF when the person leaves.
+	next(ctx context.Context) (string, error)
+	// working says that a reply is under way until end is called.
+	working(stop func(), steer func(string) error) (end func())
+	asking() (end func())
+	status(text string)
+	said(text string)
+	put(text string)
+	copy(text string) error
+	remember(prompts []string, draft string)
+	close() error
+}
+
+// dialogue is a conversation at the terminal.
+type dialogue struct {
+	chat   *chatCommand
+	run    *runCommand
+	env    environment
+	cfg    host.Config
+	face   face
+	colour bool
+
+	std        stdio
+	who        *person
+	host       *host.Host
+	info       session.Info
+	effort     string  // that the person chose, or ""
+	fileEffort *string // that the file has; nil means not known yet
+	spoke      bool    // the session is kept
+	print      *printer
+	used       *agent.Account
+	size       int64 // tokens of the last request and reply
+	window     int64 // of the model's context, as the endpoint reported it
+}
+
+// hold opens the session and holds the conversation.
+func (t *dialogue) hold(ctx context.Context) error {
+	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
+	t.who = newPerson(t.std)
+	t.who.types, t.who.colour, t.who.columns, t.who.asks = true, t.colour, t.face.width, t.face.asking
+	opening, opened := t.untilLeft(ctx)
+	defer opened()
+	err := t.choose(opening)
+	if err == nil {
+		err = t.open(opening)
+	}
+	if err != nil && opening.Err() != nil && ctx.Err() == nil {
+		return io.EOF
+	}
+	if err != nil {
+		return t.run.unopened(err)
+	}
+	opened()
+	t.recall()
+	if host.AsksSomething(t.host.Session) && host.Unanswered(t.host.Session) {
+		if t.host.Fresh() {
+			t.face.said(lastAsked(t.host.Session))
+		} else {
+			fmt.Fprintln(t.std.err, "antiphon: the last message has no answer yet, so it is asked again")
+		}
+		if err := t.turn(ctx, ""); err != nil {
+			return err
+		}
+	}
+	for {
+		text, err := t.face.next(ctx)
+		if err != nil {
+			return err
+		}
+		if strings.HasPrefix(text, "/") {
+			err = t.command(ctx, text)
+		} else {
+			err = t.turn(ctx, text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// untilLeft returns a context that also ends when the person leaves.
+func (t *dialogue) untilLeft(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	if live, ok := t.face.(*liveFace); ok {
+		go func() {
+			select {
+			case <-live.t.Left():
+				end()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, end
+}
+
+// choose sets the session to continue.
+func (t *dialogue) choose(ctx context.Context) error {
+	c := t.chat
+	if !c.Continue && !c.Resume {
+		return nil
+	}
+	if c.Continue {
+		t.cfg.Session, t.cfg.Last = "", true
+		return nil
+	}
+	store, err := c.open(ctx, t.env, false)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	path, err := host.ResolvePath(c.File)
+	if err != nil {
+		return usage(err)
+	}
+	const mostListed = 20
+	var list []session.Info
+	for info, err := range store.List(ctx, session.Query{Path: path, Owner: c.Owner, Limit: mostListed}) {
+		if err != nil {
+			return err
+		}
+		list = append(list, info)
+	}
+	if len(list) == 0 {
+		return usage(fmt.Errorf("%s has no session yet; antiphon chat %s begins one", c.File, quoted(c.File)))
+	}
+	for i, info := range list {
+		fmt.Fprintf(t.std.err, "%3d. %s, %s: %s\n", i+1, visible(cmp.Or(info.Name, info.ID)), when(info.Updated), shorten(info.Title, 60))
+	}
+	for {
+		fmt.Fprint(t.std.err, "which one? its number: ")
+		line, ok, err := t.who.line(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return io.EOF
+		}
+		n := 0
+		if _, err := fmt.Sscan(line, &n); err == nil && n >= 1 && n <= len(list) {
+			t.cfg.Session = list[n-1].ID
+			return nil
+		}
+	}
+}
+
+// open opens the agent's file and the session.
+func (t *dialogue) open(ctx context.Context) error {
+	cfg := t.cfg
+	cfg.FrontEnd = front(t.std, t.env, false)
+	cfg.Notify = t.run.notify(t.std, t.face)
+	cfg.Asker, cfg.Approver = t.who, t.who.approve
+	hide := t.env.Hider()
+	cfg.Live = func(call tool.Call, _ bool, text []byte) { t.face.last(callKey(call.ID), hide(string(text))) }
+	if err := t.run.trusted(t.std, t.env, t.who, &cfg); err != nil {
+		return err
+	}
+	h, err := host.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	t.host, t.info, t.fileEffort = h, h.Info, nil
+	t.spoke = !h.Fresh()
+	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
+	t.print = newPrinter(t.std, t.env)
+	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
+	_, t.print.shows = t.face.(*liveFace)
+	t.print.recall(h.Session)
+	t.used, t.size, t.window = new(agent.Account), 0, 0
+	for e := range h.Session.Entries() {
+		t.count(e)
+	}
+	t.tell()
+	return nil
+}
+
+// count adds an entry to what the conversation used.
+func (t *dialogue) count(e session.Entry) {
+	t.used.Add(e)
+	if b, ok := e.Body.(session.TurnEnded); ok {
+		t.window = cmp.Or(b.Window, t.window)
+		if b.Usage != nil {
+			t.size = b.Usage.InputTokens + b.Usage.OutputTokens
+		}
+	}
+}
+
+// reopen opens the session again, after the configuration or the session has changed.
+func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error {
+	before := t.cfg
+	name := t.info.Name
+	if t.host.Fresh() { // it is deleted when it is closed
+		t.cfg.Session = name
+	}
+	if err := t.host.Close(); err != nil {
+		return err
+	}
+	t.host = nil
+	change(&t.cfg)
+	err := t.open(ctx)
+	if err == nil {
+		return nil
+	}
+	fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+	t.cfg = before
+	return t.open(ctx)
+}
+
+// mostRecalled is the number of messages that are shown of a session that continues.
+const mostRecalled = 4
+
+// recall shows the end of a session that continues, and puts what the person said into the
+// history.
+func (t *dialogue) recall() {
+	type message struct {
+		user bool
+		text string
+	}
+	var all []message
+	var asked []string
+	for e := range t.host.Session.Entries() {
+		var it item.Item
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			it = b.Item
+		case session.OutputItem:
+			it = b.Item
+		}
+		if it.Type() != item.TypeMessage || it.Instructs() {
+			continue
+		}
+		m, err := item.As[item.Message](it)
+		if err != nil {
+			continue
+		}
+		text := m.Content.Display()
+		user := it.Role() != item.RoleAssistant
+		if user {
+			asked = append(asked, text)
+		}
+		all = append(all, message{user, text})
+	}
+	t.face.remember(asked, t.draft())
+	if t.host.Fresh() || len(all) == 0 {
+		return
+	}
+	if before := len(all) - mostRecalled; before > 0 {
+		fmt.Fprintf(t.std.err, "antiphon: the last %d of %d messages; antiphon sessions show %s shows all\n", mostRecalled, len(all), quoted(t.info.ID))
+		all = all[before:]
+	}
+	for _, m := range all {
+		if m.user {
+			t.face.said(m.text)
+			continue
+		}
+		t.print.text(m.text)
+		t.print.endLine()
+		t.face.endText()
+	}
+}
+
+// draft returns the file that keeps what is written and not sent: beside the default place
+// of sessions, readable only by the user.
+func (t *dialogue) draft() string {
+	usual, err := dataFile(t.env)
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(usual), "drafts", t.info.ID)
+}
+
+// lastAsked returns the last message of the user.
+func lastAsked(s *session.Session) (text string) {
+	for e := range s.Entries() {
+		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
+			if m, err := item.As[item.Message](b.Item); err == nil {
+				text = m.Content.Display()
+			}
+		}
+	}
+	return text
+}
+
+// turn says a text to the agent and shows what happens. Only what makes it impossible to go
+// on is an error.
+func (t *dialogue) turn(ctx context.Context, text string) error {
+	for {
+		err := t.oneTurn(ctx, text)
+		if err != nil {
+			return err
+		}
+		waits := false
+		for range t.host.Session.Deliveries(ctx) { // said too late for the run
+			waits = true
+			break
+		}
+		if text = ""; !waits || ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+func (t *dialogue) oneTurn(ctx context.Context, text string) error {
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	end := t.face.working(stop, t.steer(ctx))
+	defer end()
+	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
+	a, err := t.host.Agent(work)
+	if err == nil {
+		t.setEffort(a)
+		t.window = cmp.Or(t.window, a.Compaction.Window)
+		for ev, failure := range t.host.Stream(work, text) {
+			if failure != nil {
+				err = failure
+				break
+			}
+			t.spoke = true
+			if err := t.print.show(ev); err != nil {
+				return err
+			}
+			t.follow(ev)
+		}
+	}
+	t.print.endLine()
+	t.face.endText()
+	t.tell()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case work.Err() != nil:
+		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
+	case errors.Is(err, session.ErrLost):
+		return err
+	default:
+		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
+	}
+	return nil
+}
+
+// follow shows what an event says about the conversation as a whole.
+func (t *dialogue) follow(ev agent.Event) {
+	switch ev := ev.(type) {
+	case agent.Recorded:
+		t.count(ev.Entry)
+		switch b := ev.Body.(type) {
+		case session.TurnEnded:
+			t.face.endText()
+			t.tell()
+		case session.Stopped:
+			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
+				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
+			}
+		}
+	case agent.Progress:
+		if ev.Kind == agent.ProgressDelayed {
+			t.face.last(callKey(ev.CallID), "waits "+ev.Wait.String()+colon(ev.Reason))
+		}
+	}
+}
+
+// steer returns what says something to the work: the run takes it with its next request.
+func (t *dialogue) steer(ctx context.Context) func(string) error {
+	s := t.host.Session
+	return func(text string) error {
+		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+		_, err := s.Deliver(ctx, d)
+		return err
+	}
+}
+
+// tell updates the status line.
+func (t *dialogue) tell() {
+	var parts []string
+	if t.print.setup.Model != "" || t.print.setup.Rehearsal {
+		parts = append(parts, asking(&t.print.setup))
+	}
+	if t.effort != "" {
+		parts = append(parts, t.effort)
+	}
+	window := t.window
+	if t.size > 0 && window > 0 {
+		parts = append(parts, fmt.Sprintf("context %d%% of %s", 100*t.size/window, tokensIn(window)))
+	} else if t.size > 0 {
+		parts = append(parts, "context "+tokensIn(t.size))
+	}
+	all := t.used.All()
+	if all.Tokens > 0 {
+		parts = append(parts, tokensIn(all.Tokens)+" tokens")
+	}
+	if all.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("cost %.4g", all.Cost))
+	}
+	t.face.status(strings.Join(append(parts, cmp.Or(t.info.Name, t.info.ID)), " · "))
+}
+
+// tokensIn returns a number of tokens in few characters.
+func tokensIn(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n >= 10_000:
+		return fmt.Sprintf("%dk", n/1000)
+	case n >= 1000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// commands of a chat, for completion and help.
+var chatCommands = []tui.Command{
+	{Name: "as-sent", Help: "show what the next request holds, and why"},
+	{Name: "branches", Help: "list the sessions of this file, with what they were forked from"},
+	{Name: "compact", Arguments: "[TOKENS]", Help: "send a summary instead of the older part; TOKENS of the newest stay"},
+	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
+	{Name: "cost", Help: "show what this conversation used"},
+	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
+	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
+	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
+	{Name: "help", Help: "show the commands and keys"},
+	{Name: "model", Arguments: "NAME", Help: "ask another model from now on"},
+	{Name: "quit", Help: "leave; the conversation is kept"},
+	{Name: "retry", Help: "ask the last message again, in a fork"},
+	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
+	{Name: "undo", Help: "take the last message back into the draft, in a fork"},
+}
+
+// liveFace is a terminal that is redrawn.
+type liveFace struct{ t *tui.Terminal }
+
+func newLiveFace(in, out *os.File, env environment, colour bool) (*liveFace, error) {
+	editor := strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"]))
+	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Editor: editor})
+	return &liveFace{t}, err
+}
+
+func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }
+func (f *liveFace) done(key string)       { f.t.Done(key) }
+
+func (f *liveFace) last(key, text string) {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for _, line := range slices.Backward(lines) {
+		if strings.TrimSpace(line) != "" {
+			f.t.Last(key, shorten(line, 300))
+			return
+		}
+	}
+}
+
+func (f *liveFace) text() io.Writer                                  { return f.t.Text() }
+func (f *liveFace) notes() io.Writer                                 { return f.t.Notes() }
+func (f *liveFace) lines() io.Reader                                 { return f.t.Lines() }
+func (f *liveFace) width() int                                       { return f.t.Width() }
+func (f *liveFace) endText()                                         { f.t.EndText() }
+func (f *liveFace) next(ctx context.Context) (string, error)         { return f.t.Next(ctx) }
+func (f *liveFace) working(stop func(), s func(string) error) func() { return f.t.Working(stop, s) }
+func (f *liveFace) asking() func()                                   { return f.t.Ask() }
+func (f *liveFace) status(text string)                               { f.t.SetStatus(text) }
+func (f *liveFace) said(text string)                                 { f.t.Say(text) }
+func (f *liveFace) put(text string)                                  { f.t.Put(text) }
+func (f *liveFace) close() error                                     { return f.t.Close() }
+
+func (f *liveFace) copy(text string) error {
+	f.t.Copy(text)
+	return nil
+}
+
+func (f *liveFace) remember(prompts []string, draft string) {
+	f.t.Remember(prompts...)
+	f.t.KeepDraft(draft)
+}

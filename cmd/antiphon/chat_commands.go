@@ -1,0 +1,362 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// comes lists commands of other programs, and of this one's plan, that are not there yet.
+const comes = "allow attach collapse context detach fullscreen keys plan redo redraw save theme tools why"
+
+// command performs what was typed behind a slash. Only what makes it impossible to go on is
+// an error.
+func (t *dialogue) command(ctx context.Context, text string) error {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "/"), " ")
+	rest = strings.TrimSpace(rest)
+	var err error
+	switch name {
+	case "quit", "exit", "q":
+		return io.EOF
+	case "help", "?":
+		t.help()
+	case "model":
+		err = t.model(ctx, rest)
+	case "effort":
+		err = t.chooseEffort(rest)
+	case "fork":
+		err = t.fork(ctx, rest)
+	case "undo":
+		err = t.again(ctx, false)
+	case "retry":
+		err = t.again(ctx, true)
+	case "branches":
+		err = t.branches(ctx)
+	case "as-sent":
+		err = t.sessions(ctx, func(all *sessionsCommand) error {
+			return (&showCommand{Session: t.info.ID, AsSent: true}).Run(ctx, t.listed(), t.env, all)
+		})
+	case "cost":
+		t.cost()
+	case "export":
+		err = t.export(ctx, rest)
+	case "copy":
+		err = t.copy(rest)
+	case "compact":
+		err = t.compact(ctx, rest)
+	case "steer":
+		err = errors.New("nothing is under way that could be told something; send it as a prompt")
+	default:
+		if slices.Contains(strings.Fields(comes), name) {
+			err = fmt.Errorf("/%s is not there yet; /help lists what is", name)
+		} else {
+			err = fmt.Errorf("there is no command /%s; /help lists them. To send a text that begins with /, put a blank before it", name)
+		}
+	}
+	if t.host == nil && err != nil { // the session could not be opened again
+		return err
+	}
+	if err != nil {
+		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+	}
+	return nil
+}
+
+// listed returns the streams for commands that print rows: they are no Markdown.
+func (t *dialogue) listed() stdio { return stdio{in: t.std.in, out: t.std.err, err: t.std.err} }
+
+func (t *dialogue) help() {
+	for _, c := range chatCommands {
+		fmt.Fprintf(t.std.err, "  %-17s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
+	}
+	for _, line := range []string{
+		"Enter sends, or queues while the agent works; Alt-S says it to the work at once",
+		"Ctrl-J, Alt-Enter: a new line. Up, Down: the history. Ctrl-X Ctrl-E: the draft in $EDITOR",
+		"Esc stops the work and keeps all. Ctrl-C clears the draft; twice, or Ctrl-D, leaves",
+	} {
+		fmt.Fprintln(t.std.err, "  "+line)
+	}
+}
+
+// model asks another model from now on.
+func (t *dialogue) model(ctx context.Context, name string) error {
+	if name == "" {
+		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", asking(&t.print.setup))
+	}
+	return t.reopen(ctx, func(cfg *host.Config) { cfg.Endpoint.Model = name })
+}
+
+func (t *dialogue) chooseEffort(level string) error {
+	known := []string{"", api.EffortNone, api.EffortMinimal, api.EffortLow, api.EffortMedium, api.EffortHigh, api.EffortXHigh, api.EffortMax}
+	if !slices.Contains(known, level) {
+		return fmt.Errorf("%s is not a level; they are %s", level, strings.Join(known[1:], ", "))
+	}
+	t.effort = level
+	t.tell()
+	return nil
+}
+
+// setEffort sets the effort that the person chose.
+func (t *dialogue) setEffort(a *agent.Agent) {
+	if t.fileEffort == nil {
+		own := ""
+		if r := a.Request.Reasoning; r != nil {
+			own = r.Effort
+		}
+		t.fileEffort = &own
+	}
+	level := cmp.Or(t.effort, *t.fileEffort)
+	if r := a.Request.Reasoning; r == nil && level == "" || r != nil && r.Effort == level {
+		return
+	}
+	var reasoning api.ReasoningConfig
+	if a.Request.Reasoning != nil {
+		reasoning = *a.Request.Reasoning
+	}
+	reasoning.Effort = level
+	a.Request.Reasoning = &reasoning
+}
+
+// kept returns an error if the session does not hold anything yet.
+func (t *dialogue) kept() error {
+	if t.host.Fresh() {
+		return errors.New("nothing was said yet")
+	}
+	return nil
+}
+
+// fork goes on in a copy of the session.
+func (t *dialogue) fork(ctx context.Context, name string) error {
+	if err := t.kept(); err != nil {
+		return err
+	}
+	if name != "" {
+		if err := host.CheckName(name); err != nil {
+			return err
+		}
+	}
+	return t.forkAt(ctx, t.last(), name)
+}
+
+// last returns the number of the last entry.
+func (t *dialogue) last() (seq int64) {
+	for e := range t.host.Session.Entries() {
+		seq = e.Seq
+	}
+	return seq
+}
+
+func (t *dialogue) forkAt(ctx context.Context, at int64, name string) error {
+	before := cmp.Or(t.info.Name, t.info.ID)
+	made, err := host.Fork(ctx, t.host.Store, t.info, at, name)
+	if err != nil {
+		return taken(err, name)
+	}
+	for _, d := range made.Dropped {
+		fmt.Fprintln(t.std.err, "!! "+unbroken(t.env.Hide("not taken over: "+d.What)))
+	}
+	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this goes on in a fork\n", printable(before))
+	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session = made.ID })
+}
+
+// again goes back before the last message of the person, in a fork, and asks it again or
+// puts it into the draft.
+func (t *dialogue) again(ctx context.Context, ask bool) error {
+	if err := t.kept(); err != nil {
+		return err
+	}
+	text := lastAsked(t.host.Session)
+	at := int64(0)
+	for e := range t.host.Session.Entries() {
+		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
+			at = e.Seq - 1
+		}
+	}
+	if at < 1 {
+		return errors.New("there is no message to go back to; begin a new conversation with antiphon chat")
+	}
+	if err := t.forkAt(ctx, at, ""); err != nil {
+		return err
+	}
+	if !ask {
+		t.face.put(text)
+		return nil
+	}
+	t.face.said(text)
+	return t.turn(ctx, text)
+}
+
+// branches lists the sessions of the file.
+func (t *dialogue) branches(ctx context.Context) error {
+	names := map[string]string{}
+	var list []session.Info
+	const most = 100
+	for info, err := range t.host.Store.List(ctx, session.Query{Path: t.info.Path, Owner: t.info.Owner, Limit: most}) {
+		if err != nil {
+			return err
+		}
+		names[info.ID] = cmp.Or(info.Name, info.ID)
+		list = append(list, info)
+	}
+	children := map[string][]session.Info{}
+	var tops []session.Info
+	for _, info := range list {
+		if names[info.Parent] == "" {
+			tops = append(tops, info)
+		} else {
+			children[info.Parent] = append(children[info.Parent], info)
+		}
+	}
+	var show func(info session.Info, in string)
+	show = func(info session.Info, in string) {
+		mark, from := " ", ""
+		if info.ID == t.info.ID {
+			mark = "*"
+		}
+		if info.Parent != "" {
+			from = fmt.Sprintf(" (from entry %d)", info.At)
+		}
+		fmt.Fprintf(t.std.err, "%s %s%s%s, %s: %s\n", mark, in, visible(names[info.ID]), from, plural(int(info.Entries), "entry"), shorten(t.env.Hide(info.Title), 60))
+		for _, child := range slices.Backward(children[info.ID]) {
+			show(child, in+"  ")
+		}
+	}
+	for _, info := range slices.Backward(tops) {
+		show(info, "")
+	}
+	return nil
+}
+
+// sessions performs a command of antiphon sessions on the store of this conversation.
+func (t *dialogue) sessions(_ context.Context, do func(*sessionsCommand) error) error {
+	if err := t.kept(); err != nil {
+		return err
+	}
+	all := &sessionsCommand{storeFlag: t.chat.storeFlag, hide: t.env.Hider()}
+	return do(all)
+}
+
+func (t *dialogue) export(ctx context.Context, path string) error {
+	if path == "" {
+		return errors.New("name a file: /export FILE, where FILE ends with .md, .html or .jsonl")
+	}
+	return t.sessions(ctx, func(all *sessionsCommand) error {
+		c := &exportCommand{Session: t.info.ID, To: "auto", Out: path}
+		if strings.HasSuffix(path, ".md") {
+			c.To = "chatmd"
+		}
+		return c.Run(ctx, t.listed(), t.env, all)
+	})
+}
+
+func (t *dialogue) cost() {
+	u := t.used
+	all := u.All()
+	line := fmt.Sprintf("%s, %s", plural(u.Turns, "turn"), plural(u.Calls, "call"))
+	line += usedText(all, u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens})
+	if all.Cost == 0 && all.Tokens > 0 {
+		line += "; --price says what tokens cost"
+	}
+	fmt.Fprintln(t.std.err, "  "+line)
+	for _, m := range u.Models {
+		fmt.Fprintf(t.std.err, "  %s: %d tokens\n", shorten(cmp.Or(m.Model, "no model named"), 100), m.Tokens)
+	}
+}
+
+// copy copies a reply.
+func (t *dialogue) copy(which string) error {
+	back, code := 0, which == "code"
+	if which != "" && !code {
+		n, err := strconv.Atoi(which)
+		if err != nil || n < 0 {
+			return errors.New("/copy takes a number, such as 1 for the reply before the last, or code")
+		}
+		back = n
+	}
+	var replies []string
+	for e := range t.host.Session.Entries() {
+		if b, ok := e.Body.(session.OutputItem); ok && b.Item.Type() == item.TypeMessage {
+			if m, err := item.As[item.Message](b.Item); err == nil {
+				replies = append(replies, m.Content.Display())
+			}
+		}
+	}
+	if back >= len(replies) {
+		return errors.New("there is no such reply")
+	}
+	text := replies[len(replies)-1-back]
+	if code {
+		if text = lastCode(text); text == "" {
+			return errors.New("the last reply has no code block")
+		}
+	}
+	if err := t.face.copy(text); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard\n", plural(len([]rune(text)), "character"))
+	return nil
+}
+
+// lastCode returns the last code block of a text.
+func lastCode(text string) (code string) {
+	var block strings.Builder
+	fence := ""
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSpace(line)
+		switch {
+		case fence == "" && (strings.HasPrefix(bare, "```") || strings.HasPrefix(bare, "~~~")):
+			fence = bare[:3]
+			block.Reset()
+		case fence != "" && strings.HasPrefix(bare, fence):
+			fence, code = "", block.String()
+		case fence != "":
+			block.WriteString(line)
+		}
+	}
+	return code
+}
+
+// compact shortens what is sent.
+func (t *dialogue) compact(ctx context.Context, keep string) error {
+	if err := t.kept(); err != nil {
+		return err
+	}
+	tokens := int64(0)
+	if keep != "" {
+		n, err := strconv.ParseInt(keep, 10, 64)
+		if err != nil || n < 0 {
+			return errors.New("/compact takes the number of the newest tokens that stay")
+		}
+		tokens = n
+	}
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	defer t.face.working(stop, nil)()
+	t.face.wait("compaction", "a shorter history")
+	defer t.face.done("compaction")
+	cfg := t.cfg
+	cfg.FrontEnd = front(t.std, t.env, true)
+	if err := t.run.trusted(t.std, t.env, t.who, &cfg); err != nil {
+		return err
+	}
+	done, err := host.Compact(work, t.host.Session, cfg, tokens)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(t.std.err, "-- about %d tokens became %d, by %s; nothing is lost: the log keeps all\n", done.Before, done.After, done.By)
+	return nil
+}

@@ -1,0 +1,144 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// plainFace shows a conversation as lines, without redrawing anything, for screen readers
+// and terminals that cannot move the cursor.
+type plainFace struct {
+	std   stdio
+	once  sync.Once
+	input chan string
+	over  chan struct{} // closed at the end of the input
+	ended sync.Once
+
+	mu    sync.Mutex
+	asks  bool // a question waits for a line
+	reply chan string
+}
+
+func newPlainFace(std stdio) *plainFace {
+	return &plainFace{std: std, input: make(chan string, 64), over: make(chan struct{}), reply: make(chan string, 64)}
+}
+
+// read reads the lines of the person: answers while a question is asked, prompts otherwise.
+func (f *plainFace) read() {
+	defer f.ended.Do(func() { close(f.over) })
+	for in := bufio.NewReader(f.std.in); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		to := f.input
+		if f.asks {
+			to = f.reply
+		}
+		f.mu.Unlock()
+		to <- line
+	}
+}
+
+func (f *plainFace) start() { f.once.Do(func() { go f.read() }) }
+
+func (f *plainFace) wait(_, what string)       { fmt.Fprintf(f.std.err, "waiting for %s\n", visible(what)) }
+func (f *plainFace) done(string)               {}
+func (f *plainFace) last(_, _ string)          {}
+func (f *plainFace) text() io.Writer           { return f.std.out }
+func (f *plainFace) notes() io.Writer          { return f.std.err }
+func (f *plainFace) width() int                { return widthOf(f.std.out) }
+func (f *plainFace) endText()                  {}
+func (f *plainFace) status(string)             {}
+func (f *plainFace) said(text string)          { fmt.Fprintf(f.std.err, "> %s\n", printable(text)) }
+func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
+func (f *plainFace) remember([]string, string) {}
+func (f *plainFace) close() error              { return nil }
+
+func (f *plainFace) copy(string) error {
+	return errors.New("a plain terminal has no clipboard that could be reached")
+}
+
+func (f *plainFace) lines() io.Reader { return &plainAnswers{f: f} }
+
+type plainAnswers struct {
+	f    *plainFace
+	rest string
+}
+
+func (a *plainAnswers) Read(b []byte) (int, error) {
+	a.f.start()
+	if a.rest == "" {
+		select {
+		case a.rest = <-a.f.reply:
+		case <-a.f.over:
+			return 0, io.EOF
+		}
+	}
+	n := copy(b, a.rest)
+	a.rest = a.rest[n:]
+	return n, nil
+}
+
+func (f *plainFace) asking() (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asks = true
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.asks = false
+	}
+}
+
+func (f *plainFace) next(ctx context.Context) (string, error) {
+	f.start()
+	for {
+		fmt.Fprint(f.std.err, "> ")
+		select {
+		case line := <-f.input:
+			if text := spoken(withoutLineEnd(line)); text != "" {
+				return text, nil
+			}
+		case <-f.over:
+			select {
+			case line := <-f.input:
+				return withoutLineEnd(line), nil
+			default:
+			}
+			fmt.Fprintln(f.std.err)
+			return "", io.EOF
+		case <-ctx.Done():
+			fmt.Fprintln(f.std.err)
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// working says every ten seconds that the work goes on. U4
+func (f *plainFace) working(stop func(), _ func(string) error) (end func()) {
+	over := make(chan struct{})
+	began := time.Now()
+	go func() {
+		tick := time.NewTicker(plainEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				fmt.Fprintf(f.std.err, "still working, %s\n", time.Since(began).Truncate(time.Second))
+			}
+		}
+	}()
+	return func() { close(over) }
+}

@@ -1,0 +1,334 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// composer is the draft of a prompt: a text of any number of lines and a cursor, which
+// moves by characters as people see them.
+type composer struct {
+	text string
+	at   int // the cursor, as an offset in bytes
+
+	undo, redo []state
+	typing     bool   // the last change was a typed character, which undo takes back with those before it
+	killed     string // what ctrl+y puts back
+
+	history []string // what was sent, oldest first
+	shown   int      // how far back the history is shown, from 1; 0 means the draft
+	draft   state    // what was written before the history was shown
+
+	pastes []paste // long texts that the draft shows as a mark
+}
+
+type state struct {
+	text string
+	at   int
+}
+
+// paste is a long text and its mark in the draft.
+type paste struct{ mark, text string }
+
+const (
+	// A paste of more lines or characters than these is shown as a mark.
+	foldLines, foldBytes = 6, 1000
+	// mostUndo is the number of changes that can be taken back.
+	mostUndo = 200
+)
+
+// sent returns the text of the draft with all pastes in full.
+func (c *composer) sent() string {
+	text := c.text
+	for _, p := range c.pastes {
+		text = strings.ReplaceAll(text, p.mark, p.text)
+	}
+	return text
+}
+
+// set replaces the draft.
+func (c *composer) set(text string) {
+	c.change(false)
+	c.text, c.at, c.shown = text, len(text), 0
+}
+
+// clear empties the draft, which cannot be taken back.
+func (c *composer) clear() {
+	c.text, c.at, c.undo, c.redo, c.shown, c.pastes = "", 0, nil, nil, 0, nil
+}
+
+// remember adds a sent text to the history.
+func (c *composer) remember(text string) {
+	if n := len(c.history); n == 0 || c.history[n-1] != text {
+		c.history = append(c.history, text)
+	}
+	c.shown = 0
+}
+
+// change notes the state before a change. Typed characters are one change until a blank.
+func (c *composer) change(typed bool) {
+	if !typed || !c.typing {
+		c.undo = append(c.undo, state{c.text, c.at})
+		if len(c.undo) > mostUndo {
+			c.undo = slices.Delete(c.undo, 0, 1)
+		}
+	}
+	c.redo, c.typing = nil, typed
+}
+
+func (c *composer) insert(text string, typed bool) {
+	c.change(typed && text != " ")
+	c.text = c.text[:c.at] + text + c.text[c.at:]
+	c.at += len(text)
+}
+
+// paste inserts a text. A long one is shown as a mark, and sent in full.
+func (c *composer) paste(text string) {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	lines := strings.Count(text, "\n") + 1
+	if lines <= foldLines && len(text) <= foldBytes {
+		c.insert(text, false)
+		return
+	}
+	mark := fmt.Sprintf("[paste %d: %d lines, %d characters]", len(c.pastes)+1, lines, len([]rune(text)))
+	c.pastes = append(c.pastes, paste{mark, text})
+	c.insert(mark, false)
+}
+
+// remove deletes from a place to another.
+func (c *composer) remove(from, to int, keep bool) {
+	if from >= to {
+		return
+	}
+	c.change(false)
+	if keep {
+		c.killed = c.text[from:to]
+	}
+	c.text = c.text[:from] + c.text[to:]
+	c.at = from
+}
+
+// before returns the place one character before another, and after the one behind it. A
+// mark of a paste counts as one character.
+func (c *composer) before(at int) int {
+	for _, p := range c.pastes {
+		if strings.HasSuffix(c.text[:at], p.mark) {
+			return at - len(p.mark)
+		}
+	}
+	line := strings.LastIndexByte(c.text[:at], '\n')
+	if line == at-1 {
+		return max(0, line)
+	}
+	last := line + 1
+	for i := last; i < at; {
+		last = i
+		first, _ := cluster(c.text[i:])
+		i += max(1, len(first))
+	}
+	return last
+}
+
+func (c *composer) after(at int) int {
+	if at >= len(c.text) {
+		return at
+	}
+	for _, p := range c.pastes {
+		if strings.HasPrefix(c.text[at:], p.mark) {
+			return at + len(p.mark)
+		}
+	}
+	first, _ := cluster(c.text[at:])
+	return at + max(1, len(first))
+}
+
+// wordBefore and wordAfter return the places of words.
+func (c *composer) wordBefore(at int) int {
+	for at > 0 && !isWord(c.text[c.before(at):at]) {
+		at = c.before(at)
+	}
+	for at > 0 && isWord(c.text[c.before(at):at]) {
+		at = c.before(at)
+	}
+	return at
+}
+
+func (c *composer) wordAfter(at int) int {
+	for at < len(c.text) && !isWord(c.text[at:c.after(at)]) {
+		at = c.after(at)
+	}
+	for at < len(c.text) && isWord(c.text[at:c.after(at)]) {
+		at = c.after(at)
+	}
+	return at
+}
+
+func isWord(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// lineBegin and lineEnd return the ends of the line of a place.
+func (c *composer) lineBegin(at int) int { return strings.LastIndexByte(c.text[:at], '\n') + 1 }
+
+func (c *composer) lineEnd(at int) int {
+	if n := strings.IndexByte(c.text[at:], '\n'); n >= 0 {
+		return at + n
+	}
+	return len(c.text)
+}
+
+// vertical moves the cursor by a line, and reports false at the first or last one.
+func (c *composer) vertical(down bool) bool {
+	begin := c.lineBegin(c.at)
+	col := columns(c.text[begin:c.at])
+	to := begin - 1
+	if down {
+		to = c.lineEnd(c.at) + 1
+	}
+	if to < 0 || to > len(c.text) {
+		return false
+	}
+	at, end := c.lineBegin(to), c.lineEnd(to)
+	for begin := at; at < end && columns(c.text[begin:at]) < col; {
+		at = c.after(at)
+	}
+	c.at, c.typing = at, false
+	return true
+}
+
+// browse shows an older or newer text of the history.
+func (c *composer) browse(older bool) {
+	to := c.shown - 1
+	if older {
+		to = c.shown + 1
+	}
+	if to < 0 || to > len(c.history) {
+		return
+	}
+	if c.shown == 0 {
+		c.draft = state{c.text, c.at}
+	}
+	c.change(false)
+	if c.shown = to; to == 0 {
+		c.text, c.at = c.draft.text, c.draft.at
+		return
+	}
+	c.text = c.history[len(c.history)-to]
+	c.at = len(c.text)
+}
+
+// takeBack undoes the last change, or does it again.
+func (c *composer) takeBack(from, to *[]state) {
+	n := len(*from)
+	if n == 0 {
+		return
+	}
+	*to = append(*to, state{c.text, c.at})
+	last := (*from)[n-1]
+	*from = (*from)[:n-1]
+	c.text, c.at, c.typing = last.text, last.at, false
+}
+
+// key applies a key, and reports whether it is one of the composer's.
+func (c *composer) key(name, text string) bool {
+	typing := c.typing
+	c.typing = false
+	switch name {
+	case "ctrl+j", "alt+enter", "shift+enter":
+		c.insert("\n", false)
+	case "backspace", "ctrl+h", "shift+backspace":
+		c.remove(c.before(c.at), c.at, false)
+	case "delete":
+		c.remove(c.at, c.after(c.at), false)
+	case "left", "ctrl+b":
+		c.at = c.before(c.at)
+	case "right", "ctrl+f":
+		c.at = c.after(c.at)
+	case "alt+b", "alt+left", "ctrl+left":
+		c.at = c.wordBefore(c.at)
+	case "alt+f", "alt+right", "ctrl+right":
+		c.at = c.wordAfter(c.at)
+	case "home", "ctrl+a":
+		c.at = c.lineBegin(c.at)
+	case "end", "ctrl+e":
+		c.at = c.lineEnd(c.at)
+	case "up", "ctrl+p":
+		if !c.vertical(false) {
+			c.browse(true)
+		}
+	case "down", "ctrl+n":
+		if !c.vertical(true) {
+			c.browse(false)
+		}
+	case "ctrl+k":
+		end := c.lineEnd(c.at)
+		if end == c.at {
+			end = c.after(c.at)
+		}
+		c.remove(c.at, end, true)
+	case "ctrl+u":
+		c.remove(c.lineBegin(c.at), c.at, true)
+	case "ctrl+w", "alt+backspace":
+		c.remove(c.wordBefore(c.at), c.at, true)
+	case "alt+d":
+		c.remove(c.at, c.wordAfter(c.at), true)
+	case "ctrl+y":
+		c.insert(c.killed, false)
+	case "ctrl+_", "ctrl+/", "ctrl+7":
+		c.takeBack(&c.undo, &c.redo)
+	case "alt+_":
+		c.takeBack(&c.redo, &c.undo)
+	default:
+		if text == "" {
+			c.typing = typing
+			return false
+		}
+		c.typing = typing
+		c.insert(text, true)
+	}
+	return true
+}
+
+// rows returns the draft as rows of at most width columns, at most most of them, and the
+// place of the cursor in them. The rows around the cursor are shown.
+func (c *composer) rows(prompt string, width, most int) (rows []string, row, col int) {
+	indent := columns(prompt)
+	limit := max(1, width-indent)
+	begin := 0
+	for i, line := range strings.Split(c.text, "\n") {
+		mark := strings.Repeat(" ", indent)
+		if i == 0 {
+			mark = prompt
+		}
+		parts := wrapped(Shown(line), limit)
+		if c.at >= begin && c.at <= begin+len(line) {
+			to := wrapped(Shown(line[:c.at-begin]), limit)
+			row, col = len(rows)+len(to)-1, ansi.StringWidth(to[len(to)-1]) // as most terminals count
+			if columns(to[len(to)-1]) >= limit { // the cursor stands behind a full row
+				if row, col = row+1, 0; len(to) == len(parts) {
+					parts = append(parts, "")
+				}
+			}
+			col += indent
+		}
+		for n, part := range parts {
+			if n > 0 {
+				mark = strings.Repeat(" ", indent)
+			}
+			rows = append(rows, mark+part)
+		}
+		begin += len(line) + 1
+	}
+	if len(rows) > most {
+		from := min(max(0, row-most+1), len(rows)-most)
+		rows, row = rows[from:from+most], row-from
+	}
+	return rows, row, col
+}

@@ -1,0 +1,86 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	uv "github.com/charmbracelet/ultraviolet"
+)
+
+// input reads the keys of a terminal in raw mode.
+type input struct {
+	file   *os.File
+	kind   string
+	before *term.State // of the terminal
+	events chan uv.Event
+	reader interface {
+		io.ReadCloser
+		Cancel() bool
+	}
+	ended  chan struct{} // the reader has ended
+	paused chan struct{}
+}
+
+func openInput(file *os.File, kind string) (*input, error) {
+	in := &input{file: file, kind: kind, events: make(chan uv.Event)}
+	return in, in.resume()
+}
+
+// resume makes the terminal raw and reads its keys.
+func (in *input) resume() (err error) {
+	if in.before, err = term.MakeRaw(int(in.file.Fd())); err != nil {
+		return err
+	}
+	reader, err := uv.NewCancelReader(in.file)
+	if err != nil {
+		return errors.Join(err, term.Restore(int(in.file.Fd()), in.before))
+	}
+	in.reader, in.ended, in.paused = reader, make(chan struct{}), make(chan struct{})
+	go in.read(uv.NewTerminalReader(reader, in.kind), in.ended, in.paused)
+	return nil
+}
+
+// read passes events on until the reader is cancelled or the terminal is gone, which closes
+// events.
+func (in *input) read(from *uv.TerminalReader, ended, pause chan struct{}) {
+	defer close(ended)
+	raw := make(chan uv.Event)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = from.StreamEvents(context.Background(), raw)
+	}()
+	for {
+		select {
+		case ev := <-raw:
+			select {
+			case in.events <- ev:
+			case <-pause:
+			}
+		case <-over:
+			select {
+			case <-pause:
+			default:
+				close(in.events)
+			}
+			return
+		}
+	}
+}
+
+// pause stops reading and restores the terminal.
+func (in *input) pause() error {
+	close(in.paused)
+	in.reader.Cancel()
+	<-in.ended
+	return errors.Join(in.reader.Close(), term.Restore(int(in.file.Fd()), in.before))
+}
+
+func (in *input) close() error { return in.pause() }

@@ -1,0 +1,130 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// redraw draws what changed.
+func (t *Terminal) redraw() {
+	t.mu.Lock()
+	width, height := t.size()
+	next := t.live(width, height, time.Now())
+	lines, raw := t.lines, t.raw
+	t.lines, t.raw = nil, nil
+	t.mu.Unlock()
+	if len(lines) == 0 && len(raw) == 0 && width == t.screen.width && t.screen.same(next) {
+		return
+	}
+	t.screen.raw = raw
+	if err := t.screen.draw(width, lines, next); err != nil {
+		t.mu.Lock()
+		t.fail(err)
+		t.depart()
+		t.mu.Unlock()
+	}
+}
+
+// mostRows returns how many rows the live part may take: a third of the screen, but room for
+// a line of the draft and the status.
+func mostRows(height int) int { return max(2, height/3) }
+
+// live returns the live part. Lines of the text that do not fit leave it.
+func (t *Terminal) live(width, height int, now time.Time) (f frame) {
+	width = max(2, width-1) // a row that fills the screen would wrap
+	left := mostRows(height)
+
+	prompt := "› "
+	if t.asking {
+		prompt = "? "
+	}
+	if width < 8 {
+		prompt = ""
+	}
+	draft, row, col := t.compose.rows(prompt, width, max(1, left-1))
+	if len(t.note) > 0 || len(t.waits) > 0 { // others need room too
+		draft, row, col = t.compose.rows(prompt, width, max(1, left/2))
+	}
+	left -= len(draft)
+
+	var below []string
+	if hint := t.below(); hint != "" && left > 0 {
+		below = append(below, t.styled(fitted(hint, width), dim))
+		left--
+	}
+	var above []string
+	if t.note != "" {
+		rows := wrapped(t.note, width)
+		above = rows[max(0, len(rows)-max(1, left)):]
+		left -= len(above)
+	}
+	queued := t.queued(width, min(2, max(0, left-1)))
+	left -= len(queued)
+	works := t.works(width, max(0, left-1), now)
+	left -= len(works)
+	t.lines = append(t.lines, t.mark.relieve(width, max(1, left))...)
+	var tail []string
+	for _, line := range t.mark.tail() {
+		tail = append(tail, wrapped(line, width)...)
+	}
+	tail = tail[max(0, len(tail)-max(0, left)):]
+
+	f.rows = append(f.rows, tail...)
+	f.rows = append(f.rows, works...)
+	f.rows = append(f.rows, above...)
+	f.rows = append(f.rows, queued...)
+	f.row, f.col = len(f.rows)+row, col
+	f.rows = append(append(f.rows, draft...), below...)
+	return f
+}
+
+// below returns the line below the draft.
+func (t *Terminal) below() string {
+	if t.hint != "" {
+		return t.hint
+	}
+	if found := t.matching(); found != "" {
+		return found
+	}
+	status := t.status
+	if t.stop != nil && !t.asking {
+		status = strings.TrimSuffix("Esc stops · "+status, " · ")
+	}
+	return status
+}
+
+// queued returns rows of the prompts that wait.
+func (t *Terminal) queued(width, most int) (rows []string) {
+	if len(t.queue) == 0 || most == 0 {
+		return nil
+	}
+	for i, text := range t.queue {
+		if i == most-1 && len(t.queue) > most {
+			return append(rows, t.styled(fitted(fmt.Sprintf("  and %d more queued", len(t.queue)-i), width), dim))
+		}
+		rows = append(rows, t.styled(fitted("  queued: "+strings.ReplaceAll(Shown(text), "\n", " "), width), dim))
+	}
+	return rows
+}
+
+// works returns rows of what the program waits for, oldest first.
+func (t *Terminal) works(width, most int, now time.Time) (rows []string) {
+	if len(t.waits) == 0 || most == 0 {
+		return nil
+	}
+	for i, w := range t.waits {
+		if i == most-1 && len(t.waits) > most {
+			return append(rows, t.styled(fitted(fmt.Sprintf("· and %d more", len(t.waits)-i), width), dim))
+		}
+		line := fmt.Sprintf("· %s, %s", w.what, now.Sub(w.began).Truncate(time.Second))
+		if w.last != "" {
+			line += ": " + w.last
+		}
+		rows = append(rows, t.styled(fitted(line, width), dim))
+	}
+	return rows
+}

@@ -1,0 +1,129 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Shown returns a foreign text in which control characters, and characters that reorder
+// the text around them, are shown as their numbers, such as <U+001B>. Line ends stay, and
+// tabs become four spaces. Marks, joiners and variation selectors stay, because languages
+// and emoji need them.
+func Shown(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && hidden(r) }) {
+		return text
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\t':
+			b.WriteString("    ")
+		case r != '\n' && hidden(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// hidden reports whether a terminal obeys a character instead of showing it.
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r >= 0xe0000 && r < 0xe0100
+}
+
+// columns returns the number of columns of a text, which may contain escape sequences of
+// this package. Terminals disagree about some clusters, such as families of emoji. The
+// larger number counts: a row that is too short does no harm, and one that is too long
+// would wrap.
+func columns(s string) int { return max(ansi.StringWidth(s), ansi.StringWidthWc(s)) }
+
+// cluster returns the first character of a text as people see it, and its columns.
+func cluster(s string) (first string, wide int) {
+	first, _ = ansi.FirstGraphemeCluster(s, ansi.GraphemeWidth)
+	return first, columns(first)
+}
+
+// fitted cuts a text to a number of columns.
+func fitted(s string, limit int) string {
+	if columns(s) <= limit {
+		return s
+	}
+	for most := limit; most > 0; most-- {
+		if cut := ansi.Truncate(s, most, "…"); columns(cut) <= limit {
+			return cut
+		}
+	}
+	return ""
+}
+
+// wrapped breaks a styled line into rows of at most limit columns, wherever they end, as a
+// terminal does. Styles go on in the next row.
+func wrapped(line string, limit int) (rows []string) {
+	limit = max(1, limit)
+	var row strings.Builder
+	style, used := "", 0
+	for line != "" {
+		if seq := escape(line); seq != "" {
+			line = line[len(seq):]
+			row.WriteString(seq)
+			if style += seq; seq == reset {
+				style = ""
+			}
+			continue
+		}
+		c, n := cluster(line)
+		line = line[len(c):]
+		if used+n > limit && used > 0 {
+			if style != "" {
+				row.WriteString(reset)
+			}
+			rows = append(rows, row.String())
+			row.Reset()
+			row.WriteString(style)
+			used = 0
+		}
+		row.WriteString(c)
+		used += n
+	}
+	return append(rows, row.String())
+}
+
+// escape returns the escape sequence that a text begins with, or "". The package writes
+// only sequences that end with m, and links.
+func escape(s string) string {
+	switch {
+	case strings.HasPrefix(s, "\x1b["):
+		if end := strings.IndexByte(s, 'm'); end > 0 {
+			return s[:end+1]
+		}
+	case strings.HasPrefix(s, "\x1b]"):
+		if end := strings.Index(s, "\x1b\\"); end > 0 {
+			return s[:end+2]
+		}
+	}
+	return ""
+}
+
+const reset = "\x1b[0m"
+
+// The styles, as SGR parameters.
+const (
+	bold    = "1"
+	dim     = "2"
+	italic  = "3"
+	under   = "4"
+	struck  = "9"
+	green   = "32"
+	yellow  = "33"
+	blue    = "34"
+	magenta = "35"
+	cyan    = "36"
+)

@@ -1,0 +1,323 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// bench is a terminal of the package without a loop, drawn into a model.
+type bench struct {
+	t  *Terminal
+	vt *vt
+}
+
+func newBench(t *testing.T, width, height int, colour bool) *bench {
+	v := newVT(t, width, height)
+	return &bench{&Terminal{screen: screen{out: v}, mark: markdown{colour: colour}, opts: Options{Colour: colour}, wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), left: make(chan struct{}), answer: make(chan string, 8)}, v}
+}
+
+// draw draws a frame as the loop does, and checks its height.
+func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
+	next := b.t.live(b.vt.width, b.vt.height, time.Unix(0, 0))
+	if most := mostRows(b.vt.height); len(next.rows) > most {
+		t.Errorf("the live part has %d rows of a screen of %d: %q", len(next.rows), b.vt.height, next.rows)
+	}
+	for _, row := range next.rows {
+		if columns(row) >= b.vt.width {
+			t.Errorf("a row of %d columns on a screen of %d: %q", columns(row), b.vt.width, row)
+		}
+	}
+	lines := b.t.lines
+	b.t.lines = nil
+	if err := b.t.screen.draw(b.vt.width, lines, next); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// end draws what is finished and removes the live part.
+func (b *bench) end() {
+	b.t.finish()
+	lines := b.t.lines
+	b.t.lines = nil
+	_ = b.t.screen.draw(b.vt.width, lines, frame{})
+}
+
+// TestTranscript proves that over random streams, notes, drafts, sizes and moments of drawing
+// the terminal holds the transcript and nothing else, each word once and in order, when the
+// live part is gone, and that the live part never takes more than a third of the screen.
+func TestTranscript(t *testing.T) {
+	pieces := []string{" ", "\n", "\n\n", "**", "*", "`", "```go\n", "```\n", "# ", "- ", "1. ", "> ", "| ", " |\n", "|---|---|\n", "日本語 ", "e\u0301 ", "👩‍👩‍👧 ", "שלום ", "[a](https://x.org/b) ", "https://x.org/y ", "\t", "\r\n", "\x1b[2J", "\u202e"}
+	rapid.Check(t, func(r *rapid.T) {
+		width, height := rapid.IntRange(12, 100).Draw(r, "width"), rapid.IntRange(6, 40).Draw(r, "height")
+		b := newBench(t, width, height, rapid.Bool().Draw(r, "colour"))
+		var said []string
+		word := func() string {
+			w := fmt.Sprintf("w%d.", len(said))
+			said = append(said, w)
+			return w
+		}
+		for range rapid.IntRange(1, 120).Draw(r, "steps") {
+			switch rapid.IntRange(0, 9).Draw(r, "step") {
+			case 0:
+				b.draw(r)
+			case 1:
+				b.t.notes("\n" + word() + " a note\n")
+			case 2:
+				b.t.say("› ", word()+" said")
+			case 3:
+				b.t.compose.set(strings.Repeat("draft ", rapid.IntRange(0, 60).Draw(r, "draft")))
+			case 4:
+				b.t.waits = append(b.t.waits[:0], make([]wait, rapid.IntRange(0, 8).Draw(r, "waits"))...)
+			case 5:
+				b.draw(r)
+				width, height := rapid.IntRange(12, 100).Draw(r, "width"), max(b.vt.height, rapid.IntRange(6, 40).Draw(r, "height"))
+				if broken(b.t.screen.drawn.rows, width) <= height { // what leaves the screen cannot be erased
+					b.vt.resize(width, height)
+				}
+				b.draw(r)
+			default:
+				for range rapid.IntRange(1, 12).Draw(r, "pieces") {
+					text := rapid.SampledFrom(pieces).Draw(r, "piece")
+					if rapid.Bool().Draw(r, "word") {
+						text = word() + " "
+					}
+					b.t.lines = append(b.t.lines, b.t.mark.write(Shown(text))...)
+				}
+				if rapid.Bool().Draw(r, "now") {
+					b.draw(r)
+				}
+			}
+		}
+		b.end()
+		all := strings.Join(b.vt.text(), "") // a long word may be broken
+		if strings.Contains(all, "draft") || strings.Contains(all, "›  ") {
+			r.Errorf("the live part is left in the transcript:\n%s", all)
+		}
+		at := 0
+		for _, w := range said {
+			n := strings.Count(all, w)
+			i := strings.Index(all[at:], w)
+			if n != 1 || i < 0 {
+				r.Fatalf("%s is there %d times, in order: %v:\n%s", w, n, i >= 0, all)
+			}
+			at += i
+		}
+	})
+}
+
+// broken returns how many rows a live part takes on a screen of another width.
+func broken(rows []string, width int) (n int) {
+	for _, row := range rows {
+		n += 1 + max(0, columns(row)-1)/width
+	}
+	return n
+}
+
+// TestNothingLeft proves that a live part that shrinks leaves no row behind.
+func TestNothingLeft(t *testing.T) {
+	b := newBench(t, 40, 24, true)
+	for i := range 12 {
+		b.t.compose.set(strings.Repeat("a line\n", 12-i))
+		b.t.status = strings.Repeat("s", 12-i)
+		b.draw(t)
+	}
+	b.t.compose.set("")
+	b.t.status = "status"
+	b.draw(t)
+	if got, want := b.vt.text(), []string{"›", "status"}; !cmp.Equal(got, want) {
+		t.Error(cmp.Diff(want, got))
+	}
+}
+
+// TestMarkdown pins what Markdown becomes, without colours and with the sequences left out.
+func TestMarkdown(t *testing.T) {
+	for _, c := range []struct{ in, plain, styled string }{
+		{"# A *b*\n", "# A *b*", "A b"},
+		{"a **b** _c_ ~~d~~ ***e***\n", "a **b** _c_ ~~d~~ ***e***", "a b c d e"},
+		{"a * b, 2*3, snake_case_name, **open\n", "a * b, 2*3, snake_case_name, **open", "a * b, 2*3, snake_case_name, **open"},
+		{"`x*y*` and ``a`b``\n", "`x*y*` and ``a`b``", "x*y* and a`b"},
+		{"\\*not\\*\n", "*not*", "*not*"},
+		{"- a\n  - b\n3. c\n- [x] d\n", "• a\n  • b\n3. c\n☑ d", "• a\n  • b\n3. c\n☑ d"},
+		{"> quoted **b**\n", "│ quoted **b**", "│ quoted b"},
+		{"---\n", "────────", "────────"},
+		{"[a](https://b.c/d) <https://e.f>, https://g.h.\n", "a (https://b.c/d) https://e.f, https://g.h.", "a (https://b.c/d) https://e.f, https://g.h."},
+		{"[a](javascript:x)\n", "a (javascript:x)", "a (javascript:x)"},
+		{"```go\nx := `**`\n```\nb\n", "```go\nx := `**`\n```\nb", "```go\nx := `**`\n```\nb"},
+		{"| a | b |\n|---|---|\n| long | **c** |\nend\n", "a    │ b\n─────┼──────\nlong │ **c**\nend", "a    │ b\n─────┼──\nlong │ c\nend"},
+		{"no end", "no end", "no end"},
+	} {
+		for _, colour := range []bool{false, true} {
+			want := c.plain
+			if colour {
+				want = c.styled
+			}
+			m := &markdown{colour: colour}
+			lines := append(m.write(c.in), m.flush()...)
+			if got := ansi.Strip(strings.Join(lines, "\n")); got != want {
+				t.Errorf("%q, colour %v:\n got %q\nwant %q", c.in, colour, got, want)
+			}
+		}
+	}
+}
+
+// TestMarkdownPieces proves that a text gives the same lines however it is cut.
+func TestMarkdownPieces(t *testing.T) {
+	text := "# T\n\nsome *text*\n\n```py\nx = '''a\nb''' # c\n```\n| a | b |\n|-|-|\n| c | d |\n\n- e **f**\n> g\nlast"
+	whole := &markdown{colour: true}
+	want := append(whole.write(text), whole.flush()...)
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		m := &markdown{colour: true}
+		var got []string
+		for rest := text; rest != ""; {
+			n := min(len(rest), 1+random.IntN(7))
+			got = append(got, m.write(rest[:n])...)
+			_ = m.tail()
+			rest = rest[n:]
+		}
+		if got = append(got, m.flush()...); !cmp.Equal(got, want) {
+			t.Fatal(cmp.Diff(want, got))
+		}
+	}
+}
+
+// TestHostileLines proves that lines made to be slow are drawn in the time that one test has.
+func TestHostileLines(t *testing.T) {
+	for _, piece := range []string{"*a ", "[a](", "`", "| a ", "x", "<http", "a\u0300\u0301"} {
+		b := newBench(t, 80, 24, true)
+		b.t.lines = append(b.t.lines, b.t.mark.write(strings.Repeat(piece, 1<<14))...)
+		b.draw(t)
+		b.end()
+	}
+}
+
+// TestShown proves that what a terminal would obey is shown as its number, and that what
+// languages need stays.
+func TestShown(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\x1b]0;t\x07b":      "a<U+001B>]0;t<U+0007>b",
+		"a\u202eb\u2066":      "a<U+202E>b<U+2066>",
+		"a\rb\u0085\u009b31m": "a<U+000D>b<U+0085><U+009B>31m",
+		"a\tb\r\nc":           "a    b\nc",
+		"👩‍👩‍👧 e\u0301 می‌خواهم שלום": "👩‍👩‍👧 e\u0301 می‌خواهم שלום",
+		"tag\U000E0041": "tag<U+E0041>",
+	} {
+		if got := Shown(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+// press types keys; a key with a + or of several letters is a name, others are texts.
+func press(c *composer, keys ...string) {
+	for _, k := range keys {
+		if strings.Contains(k, "+") || k == "left" || k == "right" || k == "up" || k == "down" || k == "home" || k == "end" || k == "backspace" || k == "delete" {
+			c.key(k, "")
+			continue
+		}
+		for _, r := range k {
+			c.key(string(r), string(r))
+		}
+	}
+}
+
+// TestComposer pins what the keys of the draft do. The cursor is shown as |.
+func TestComposer(t *testing.T) {
+	for _, c := range []struct {
+		keys []string
+		want string
+	}{
+		{[]string{"abc", "left", "left", "x"}, "ax|bc"},
+		{[]string{"e\u0301a", "left", "backspace"}, "|a"},
+		{[]string{"👩‍👩‍👧!", "left", "left", "delete"}, "|!"},
+		{[]string{"one two", "ctrl+w", "ctrl+y", "ctrl+y"}, "one twotwo|"},
+		{[]string{"one two", "alt+b", "ctrl+k"}, "one |"},
+		{[]string{"one two", "home", "alt+d"}, "| two"},
+		{[]string{"one", "ctrl+j", "two", "up", "end", "!"}, "one!|\ntwo"},
+		{[]string{"one", "ctrl+j", "日本", "up", "down", "x"}, "one\n日本x|"},
+		{[]string{"one two", "ctrl+_"}, "one |"},
+		{[]string{"one two", "ctrl+_", "ctrl+_", "ctrl+_"}, "|"},
+		{[]string{"one two", "ctrl+_", "alt+_"}, "one two|"},
+		{[]string{"a b", "ctrl+u"}, "|"},
+		{[]string{"draft", "up"}, "second|"},
+		{[]string{"draft", "up", "up", "up"}, "first|"},
+		{[]string{"draft", "up", "up", "down", "down"}, "draft|"},
+		{[]string{"שלום", "left", "backspace"}, "של|ם"},
+	} {
+		d := &composer{history: []string{"first", "second"}}
+		press(d, c.keys...)
+		if got := d.text[:d.at] + "|" + d.text[d.at:]; got != c.want {
+			t.Errorf("%q: got %q, want %q", c.keys, got, c.want)
+		}
+	}
+}
+
+// TestPaste proves that a long paste is folded in the draft and whole when it is sent, and
+// that its mark counts as one character.
+func TestPaste(t *testing.T) {
+	long := strings.Repeat("line\r\n", 20) + "end"
+	c := new(composer)
+	press(c, "see ")
+	c.paste(long)
+	press(c, "!")
+	if want := "see [paste 1: 21 lines, 103 characters]!"; c.text != want {
+		t.Errorf("the draft is %q, want %q", c.text, want)
+	}
+	if want := "see " + strings.ReplaceAll(long, "\r\n", "\n") + "!"; c.sent() != want {
+		t.Errorf("sent is %q", c.sent())
+	}
+	press(c, "left", "backspace")
+	if c.text != "see !" {
+		t.Errorf("the draft is %q", c.text)
+	}
+	c.paste("short\ttext")
+	if c.text != "see short\ttext!" {
+		t.Errorf("the draft is %q", c.text)
+	}
+}
+
+// TestComposerRows proves that for any draft and cursor the rows fit, and the cursor is in them.
+func TestComposerRows(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := new(composer)
+		for range rapid.IntRange(0, 40).Draw(r, "keys") {
+			press(c, rapid.SampledFrom([]string{"a", " ", "日", "👩‍👩‍👧", "e\u0301", "\u202e", "ctrl+j", "left", "right", "up", "down", "home", "end", "backspace", "delete", "alt+b", "alt+f", "ctrl+w", "ctrl+_", "alt+_", "ctrl+k", "ctrl+y"}).Draw(r, "key"))
+			width, most := rapid.IntRange(8, 30).Draw(r, "width"), rapid.IntRange(1, 6).Draw(r, "most")
+			rows, row, col := c.rows("› ", width, most)
+			if len(rows) == 0 || len(rows) > most || row < 0 || row >= len(rows) || col < 0 || col > width {
+				r.Fatalf("draft %q at %d: rows %q, cursor %d, %d", c.text, c.at, rows, row, col)
+			}
+			for _, line := range rows {
+				if columns(line) > width {
+					r.Fatalf("row %q has %d columns of %d", line, columns(line), width)
+				}
+			}
+		}
+	})
+}
+
+// TestHighlight proves that highlighting changes no character.
+func TestHighlight(t *testing.T) {
+	code := "func f() { return \"a\\\"b\" } // c\n/* x\ny */ z := `r\ns` + 'c' + 0x1f\ndon't # not\n"
+	for _, l := range languages {
+		for name := range strings.FieldsSeq(l.names) {
+			c := coder{language: languageOf(name)}
+			for line := range strings.Lines(code) {
+				line = strings.TrimSuffix(line, "\n")
+				if got := ansi.Strip(c.highlight(line)); got != line {
+					t.Errorf("%s: %q became %q", name, line, got)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// vt is a plain model of a terminal: lines that it wraps at its width and keeps forever, of
+// which the last ones are on the screen. It knows only what the package may send, and fails
+// the test at anything else.
+type vt struct {
+	t             *testing.T
+	width, height int
+	lines         []vtLine
+	row, col      int  // the cursor, from the first line that was ever there
+	wraps         bool // the cursor stands behind the last column
+}
+
+// vtLine is a row of the terminal. soft means that the next row continues it.
+type vtLine struct {
+	cells []string
+	soft  bool
+}
+
+func newVT(t *testing.T, width, height int) *vt {
+	return &vt{t: t, width: width, height: height, lines: make([]vtLine, 1)}
+}
+
+// Write applies one write of the screen. Each is one synchronized update.
+func (v *vt) Write(b []byte) (int, error) {
+	s := string(b)
+	if strings.Contains(s, "\x1b[J") && !strings.HasPrefix(s, "\x1b[?2026h") {
+		v.t.Errorf("a write outside of a synchronized update: %q", s)
+	}
+	for s != "" {
+		switch {
+		case strings.HasPrefix(s, "\x1b]8;;"):
+			s = s[strings.Index(s, "\x1b\\")+2:]
+		case strings.HasPrefix(s, "\x1b["):
+			end := strings.IndexAny(s[2:], "ABCDHJKmhl") + 2
+			v.control(s[2:end], s[end])
+			s = s[end+1:]
+		case s[0] == '\r':
+			v.col, v.wraps = 0, false
+			s = s[1:]
+		case s[0] == '\n':
+			v.down()
+			v.wraps = false
+			s = s[1:]
+		default:
+			c, n := cluster(s)
+			if c < " " {
+				v.t.Fatalf("a control character reached the terminal: %q", s)
+			}
+			v.put(c, n)
+			s = s[len(c):]
+		}
+	}
+	return len(b), nil
+}
+
+func (v *vt) down() {
+	if v.row++; v.row == len(v.lines) {
+		v.lines = append(v.lines, vtLine{})
+	}
+}
+
+func (v *vt) put(c string, n int) {
+	if v.wraps || v.col+n > v.width {
+		v.lines[v.row].soft = true
+		v.down()
+		v.col, v.wraps = 0, false
+	}
+	line := &v.lines[v.row]
+	for len(line.cells) < v.col+n {
+		line.cells = append(line.cells, " ")
+	}
+	line.cells[v.col] = c
+	for i := 1; i < n; i++ {
+		line.cells[v.col+i] = ""
+	}
+	if v.col += n; v.col >= v.width {
+		v.col, v.wraps = v.width-1, true
+	}
+}
+
+func (v *vt) control(arg string, what byte) {
+	n := 1
+	if arg != "" {
+		_, _ = fmt.Sscan(arg, &n)
+	}
+	switch what {
+	case 'A':
+		if v.row-n < v.top() {
+			v.t.Errorf("the cursor would leave the screen: row %d, up %d", v.row, n)
+		}
+		v.row, v.wraps = max(v.top(), v.row-n), false
+	case 'C':
+		v.col = min(v.width-1, v.col+n)
+	case 'J':
+		v.lines = v.lines[:v.row+1]
+		v.eraseLine()
+	case 'K':
+		v.eraseLine()
+	case 'm', 'h', 'l':
+	default:
+		v.t.Errorf("a sequence that the package may not use: %q %c", arg, what)
+	}
+}
+
+func (v *vt) eraseLine() {
+	line := &v.lines[v.row]
+	line.soft = false
+	if v.col < len(line.cells) {
+		line.cells = line.cells[:v.col]
+	}
+}
+
+// top returns the first row on the screen.
+func (v *vt) top() int { return max(0, len(v.lines)-v.height) }
+
+// resize wraps all lines again, as terminals do, and keeps the cursor at its character.
+func (v *vt) resize(width, height int) {
+	var lines []vtLine
+	row, col := 0, 0
+	for i := 0; i < len(v.lines); {
+		var whole []string
+		at := -1
+		for {
+			if i == v.row {
+				at = len(whole) + v.col
+			}
+			whole = append(whole, v.lines[i].cells...)
+			i++
+			if !v.lines[i-1].soft || i == len(v.lines) {
+				break
+			}
+		}
+		begin := len(lines)
+		lines = append(lines, vtLine{})
+		for n, cell := range whole {
+			last := &lines[len(lines)-1]
+			w := 1
+			for n+w < len(whole) && whole[n+w] == "" {
+				w++
+			}
+			if cell != "" && len(last.cells)+w > width {
+				last.soft = true
+				lines = append(lines, vtLine{})
+				last = &lines[len(lines)-1]
+			}
+			if n == at {
+				row, col = len(lines)-1, len(last.cells)
+			}
+			last.cells = append(last.cells, cell)
+		}
+		if at >= len(whole) {
+			row, col = len(lines)-1, min(width-1, at-cellsBefore(whole, lines[begin:]))
+		}
+	}
+	v.lines, v.row, v.col, v.width, v.height, v.wraps = lines, row, col, width, height, false
+}
+
+// cellsBefore returns how many cells stand in the rows before the last one.
+func cellsBefore(whole []string, rows []vtLine) int { return len(whole) - len(rows[len(rows)-1].cells) }
+
+// text returns everything that was ever written, wrapped lines as one.
+func (v *vt) text() []string {
+	var list []string
+	line := ""
+	for _, l := range v.lines {
+		line += strings.Join(l.cells, "")
+		if !l.soft {
+			list = append(list, strings.TrimRight(line, " "))
+			line = ""
+		}
+	}
+	for len(list) > 0 && list[len(list)-1] == "" {
+		list = list[:len(list)-1]
+	}
+	return list
+}
