@@ -175,6 +175,9 @@ func (t *dialogue) hold(ctx context.Context) error {
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
 		return io.EOF
 	}
+	if errors.Is(err, session.ErrBusy) {
+		return fmt.Errorf("%w; antiphon run %s --session %s%s shows it", err, quoted(t.chat.File), quoted(t.cfg.Session), t.chat.again())
+	}
 	if err != nil {
 		return t.run.unopened(err)
 	}
@@ -317,7 +320,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	before := t.cfg
 	name := t.info.Name
 	if t.host.Fresh() { // it is deleted when it is closed
-		t.cfg.Session = name
+		t.cfg.Session, t.cfg.Tags = name, t.chat.Tag
 	}
 	if err := t.host.Close(); err != nil {
 		return err
@@ -326,6 +329,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	change(&t.cfg)
 	err := t.open(ctx)
 	if err == nil {
+		t.face.remember(nil, t.draft())
 		return nil
 	}
 	fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
@@ -387,13 +391,18 @@ func (t *dialogue) recall() {
 }
 
 // draft returns the file that keeps what is written and not sent: beside the default place
-// of sessions, readable only by the user.
+// of sessions, readable only by the user. Before anything was said it belongs to the agent's
+// file, because the session is not kept.
 func (t *dialogue) draft() string {
 	usual, err := dataFile(t.env)
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(filepath.Dir(usual), "drafts", t.info.ID)
+	name := t.info.ID
+	if t.host.Fresh() {
+		name = "new-" + session.Fingerprint(t.info.Path)
+	}
+	return filepath.Join(filepath.Dir(usual), "drafts", name)
 }
 
 // lastAsked returns the last message of the user.
@@ -442,7 +451,10 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 				err = failure
 				break
 			}
-			t.spoke = true
+			if !t.spoke {
+				t.spoke = true
+				t.face.remember(nil, t.draft())
+			}
 			if err := t.print.show(ev); err != nil {
 				return err
 			}

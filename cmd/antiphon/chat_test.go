@@ -27,7 +27,7 @@ func chatter(t *testing.T, script, flags string) (dir string, term *terminalOf) 
 // reopened opens a conversation in the folder.
 func reopened(t *testing.T, dir, flags string) *terminalOf {
 	t.Helper()
-	term := openTerminal(t, dir, "export XDG_DATA_HOME="+dir+"/data; sh -c 'echo $$ >pid; exec antiphon chat agent.md --store s.db "+flags+"'; stty -a >tty")
+	term := openTerminal(t, dir, "export XDG_DATA_HOME="+dir+"/data; sh -c 'echo $$ >pid; exec antiphon chat agent.md --store s.db "+flags+"'; code=$?; stty -a >tty; (exit $code)")
 	term.until(t, "›")
 	return term
 }
@@ -246,7 +246,9 @@ func TestChatSuspended(t *testing.T) {
 		t.Errorf("the terminal while it is suspended:\n%s", mode)
 	}
 	term.keys(t, "fg", "Enter")
-	term.untilThat(t, "the draft", func(screen string) bool { return strings.Contains(screen[strings.LastIndex(screen, "fg"):], "› draft") })
+	term.untilThat(t, "the draft", func(screen string) bool {
+		return strings.Contains(screen[strings.LastIndex(screen, "fg"):], "› draft")
+	})
 	term.keys(t, "!", "Enter")
 	term.until(t, "You said: \"draft!\".")
 	term.keys(t, "C-d")
@@ -268,7 +270,9 @@ func TestChatResized(t *testing.T) {
 	term.tmux(t, "set-option", "-g", "history-limit", "5000")
 	term.keys(t, "go", "Enter")
 	for i, size := range [][2]string{{"20", "10"}, {"80", "24"}, {"40", "12"}, {"120", "50"}, {"20", "30"}, {"100", "30"}} {
-		term.until(t, fmt.Sprintf("w%d", 3+8*i))
+		for word := fmt.Sprintf("w%d.", 3+8*i); !strings.Contains(term.all(t), word); {
+			time.Sleep(10 * time.Millisecond)
+		}
 		term.tmux(t, "resize-window", "-x", size[0], "-y", size[1])
 	}
 	term.until(t, "x59.")

@@ -311,7 +311,7 @@ func (c *composer) rows(prompt string, width, most int) (rows []string, row, col
 		if c.at >= begin && c.at <= begin+len(line) {
 			to := wrapped(Shown(line[:c.at-begin]), limit)
 			row, col = len(rows)+len(to)-1, ansi.StringWidth(to[len(to)-1]) // as most terminals count
-			if columns(to[len(to)-1]) >= limit { // the cursor stands behind a full row
+			if columns(to[len(to)-1]) >= limit {                            // the cursor stands behind a full row
 				if row, col = row+1, 0; len(to) == len(parts) {
 					parts = append(parts, "")
 				}

@@ -84,6 +84,9 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 
 // below returns the line below the draft.
 func (t *Terminal) below() string {
+	if t.find.on {
+		return "search in what you said: " + t.find.query + " (Ctrl-R: older, Esc: back)"
+	}
 	if t.hint != "" {
 		return t.hint
 	}

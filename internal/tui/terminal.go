@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -60,6 +61,7 @@ type Terminal struct {
 	leaving bool
 	asked   bool   // ctrl+c was typed in an empty draft
 	prefix  string // ctrl+x
+	find    find
 	draft   string // the file that keeps the draft, or ""
 	kept    string // what that file holds
 
@@ -374,6 +376,9 @@ func (t *Terminal) Remember(texts ...string) {
 func (t *Terminal) KeepDraft(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.draft != "" && t.draft != path && t.kept != "" {
+		_ = os.Remove(t.draft) // what it holds moves
+	}
 	t.draft, t.kept = path, ""
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 		t.kept = string(text)
@@ -517,6 +522,9 @@ func (t *Terminal) event(ev uv.Event) {
 
 // key applies a key.
 func (t *Terminal) key(name, text string) {
+	if t.find.on && t.search(name, text) {
+		return
+	}
 	asked, prefix := t.asked, t.prefix
 	t.hint, t.asked, t.prefix = "", false, ""
 	if prefix != "" && name == "ctrl+e" {
@@ -551,6 +559,10 @@ func (t *Terminal) key(name, text string) {
 		t.screen.width = 0 // all of the live part is drawn again
 	case "ctrl+x":
 		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR"
+	case "ctrl+r":
+		if !t.asking {
+			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
+		}
 	case "tab":
 		t.complete()
 	case "up":
@@ -564,6 +576,44 @@ func (t *Terminal) key(name, text string) {
 	default:
 		t.compose.key(name, text)
 	}
+}
+
+// find is a search in the history.
+type find struct {
+	on     bool
+	query  string
+	before state // the draft
+	at     int   // what is shown of the history, or its length
+}
+
+// search applies a key to the search, and reports false if the key ends it and means the draft.
+func (t *Terminal) search(name, text string) bool {
+	f := &t.find
+	from := f.at
+	switch {
+	case name == "ctrl+r":
+		from--
+	case name == "backspace":
+		_, size := utf8.DecodeLastRuneInString(f.query)
+		f.query, from = f.query[:len(f.query)-size], len(t.compose.history)-1
+	case name == "esc", name == "ctrl+c", name == "ctrl+g":
+		t.compose.set(f.before.text)
+		f.on = false
+		return true
+	case text != "":
+		f.query, from = f.query+text, min(from, len(t.compose.history)-1)
+	default:
+		f.on = false
+		return false
+	}
+	for ; from >= 0; from-- {
+		if entry := t.compose.history[from]; strings.Contains(strings.ToLower(entry), strings.ToLower(f.query)) {
+			f.at = from
+			t.compose.set(entry)
+			return true
+		}
+	}
+	return true
 }
 
 // enter sends the draft.

@@ -5,6 +5,7 @@ package tui
 
 import (
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -42,6 +43,13 @@ func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
 	if err := b.t.screen.draw(b.vt.width, lines, next); err != nil {
 		t.Errorf("%v", err)
 	}
+}
+
+// press applies a key, as the loop does.
+func (b *bench) press(name, text string) {
+	b.t.mu.Lock()
+	defer b.t.mu.Unlock()
+	b.t.key(name, text)
 }
 
 // end draws what is finished and removes the live part.
@@ -318,6 +326,100 @@ func TestHighlight(t *testing.T) {
 					t.Errorf("%s: %q became %q", name, line, got)
 				}
 			}
+		}
+	}
+}
+
+// TestAskKeepsDraft proves that a question does not take the draft as its answer, that the
+// answer is one line, and that the draft comes back.
+func TestAskKeepsDraft(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	for _, r := range "half" {
+		b.press(string(r), string(r))
+	}
+	end := b.t.Ask()
+	b.t.notes("run it? ")
+	b.t.compose.paste("y\nand more")
+	b.press("enter", "")
+	if got := <-b.t.answer; got != "y and more" {
+		t.Errorf("the answer is %q", got)
+	}
+	end()
+	if b.t.compose.text != "half" {
+		t.Errorf("the draft is %q", b.t.compose.text)
+	}
+	b.end()
+	if got := b.vt.text(); !cmp.Equal(got, []string{"run it? y and more"}) {
+		t.Errorf("the transcript is %q", got)
+	}
+}
+
+// TestQueue proves that prompts wait in order, that Up takes the last one back, that Esc stops
+// the work and makes them the draft, and that steering reaches the work at once.
+func TestQueue(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	stopped, said := 0, ""
+	end := b.t.Working(func() { stopped++ }, func(text string) error { said = text; return nil })
+	send := func(text, key string) {
+		b.t.compose.set(text)
+		b.press(key, "")
+	}
+	send("one", "enter")
+	send("two", "enter")
+	send("three", "enter")
+	b.press("up", "")
+	if b.t.compose.text != "three" || len(b.t.queue) != 2 {
+		t.Errorf("the draft is %q, the queue %q", b.t.compose.text, b.t.queue)
+	}
+	send("now", "alt+s")
+	if said != "now" {
+		t.Errorf("said %q", said)
+	}
+	b.press("esc", "")
+	if stopped != 1 || b.t.compose.text != "one\ntwo" || len(b.t.queue) != 0 {
+		t.Errorf("stopped %d times, the draft is %q", stopped, b.t.compose.text)
+	}
+	end()
+	b.press("enter", "")
+	if text, err := b.t.Next(t.Context()); text != "one\ntwo" || err != nil {
+		t.Errorf("next is %q, %v", text, err)
+	}
+	b.press("ctrl+d", "")
+	if text, err := b.t.Next(t.Context()); err != io.EOF {
+		t.Errorf("next is %q, %v", text, err)
+	}
+}
+
+// TestComplete proves that Tab completes commands.
+func TestComplete(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Commands = []Command{{Name: "compact"}, {Name: "copy"}, {Name: "fork", Arguments: "[NAME]", Help: "goes on in a copy"}}
+	for in, want := range map[string]string{"/c": "/co", "/co": "/co", "/f": "/fork ", "/x": "/x", "f": "f"} {
+		b.t.compose.set(in)
+		b.press("tab", "")
+		if b.t.compose.text != want {
+			t.Errorf("%q became %q, want %q", in, b.t.compose.text, want)
+		}
+	}
+	b.t.compose.set("/fo")
+	if got := b.t.below(); got != "/fork [NAME]: goes on in a copy" {
+		t.Errorf("the hint is %q", got)
+	}
+}
+
+// TestSearch proves that Ctrl-R finds what was said, newest first, and that Esc gives the draft
+// back.
+func TestSearch(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.Remember("go test", "ls", "Go vet", "cat")
+	b.t.compose.set("draft")
+	for _, step := range []struct{ key, text, want string }{
+		{"ctrl+r", "", "draft"}, {"g", "g", "Go vet"}, {"o", "o", "Go vet"}, {"ctrl+r", "", "go test"}, {"ctrl+r", "", "go test"},
+		{"backspace", "", "Go vet"}, {"esc", "", "draft"}, {"ctrl+r", "", "draft"}, {"l", "l", "ls"}, {"left", "", "ls"}, {"x", "x", "lxs"},
+	} {
+		b.press(step.key, step.text)
+		if b.t.compose.text != step.want {
+			t.Errorf("after %s: %q, want %q", step.key, b.t.compose.text, step.want)
 		}
 	}
 }
