@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,10 +33,16 @@ func reopened(t *testing.T, dir, flags string) *terminalOf {
 	return term
 }
 
+// cooked reports whether a terminal is as shells want it, from what stty says.
+func cooked(mode string) bool {
+	set := strings.Fields(mode)
+	return slices.Contains(set, "isig") && slices.Contains(set, "icanon") && slices.Contains(set, "echo") && slices.Contains(set, "opost")
+}
+
 // settledTerminal reports what is wrong with a terminal that a conversation has left.
 func settledTerminal(t *testing.T, dir string, term *terminalOf) {
 	t.Helper()
-	if mode := read(t, filepath.Join(dir, "tty")); !strings.Contains(mode, " icanon") || !strings.Contains(mode, " echo ") || !strings.Contains(mode, " isig") {
+	if mode := read(t, filepath.Join(dir, "tty")); !cooked(mode) {
 		t.Errorf("the terminal is left as it is not for a shell:\n%s", mode)
 	}
 	raw := term.written(t)
@@ -127,7 +134,7 @@ func TestChatAsks(t *testing.T) {
 	t.Parallel()
 	dir, term := chatter(t, "again\nturn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n", "--session work")
 	term.keys(t, "go", "Enter")
-	if screen := term.until(t, "edit its arguments:"); !strings.Contains(screen, question) {
+	if screen := term.until(t, "dit its arguments:"); !strings.Contains(screen, question) {
 		t.Errorf("the question:\n%s", screen)
 	}
 	term.keys(t, "n not there", "Enter")
@@ -192,7 +199,7 @@ func TestChatKilled(t *testing.T) {
 	term.until(t, "You said: \"hello\".")
 	term.until(t, "› not sent\n  yet")
 	term.keys(t, "!", "Enter")
-	term.until(t, "not sent\nyet!")
+	term.until(t, "You said: \"yet!\".")
 	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
 	if _, err := os.Stat(drafts[0]); !os.IsNotExist(err) {
@@ -242,7 +249,7 @@ func TestChatSuspended(t *testing.T) {
 	term.until(t, "Stopped")
 	term.keys(t, "stty -a >tty; echo here", "Enter")
 	term.until(t, "\nhere")
-	if mode := read(t, filepath.Join(dir, "tty")); !strings.Contains(mode, " isig") {
+	if mode := read(t, filepath.Join(dir, "tty")); !cooked(mode) {
 		t.Errorf("the terminal while it is suspended:\n%s", mode)
 	}
 	term.keys(t, "fg", "Enter")
@@ -302,9 +309,9 @@ func TestChatPlain(t *testing.T) {
 	write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n")
 	write(t, filepath.Join(dir, "agent.script"), "again\nturn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say You said: \"{{question}}\".\n")
 	term := openTerminal(t, dir, "ANTIPHON_PLAIN=1 antiphon chat agent.md --store s.db --session work")
-	term.until(t, "> ")
+	term.until(t, "\n>")
 	term.keys(t, "hello", "Enter")
-	term.until(t, "edit its arguments:")
+	term.until(t, "dit its arguments:")
 	term.keys(t, "y", "Enter")
 	term.until(t, "You said: \"hello\".\n")
 	term.keys(t, "C-d")

@@ -98,17 +98,6 @@ func (s *screen) top(b []byte, width int) []byte {
 	return append(move(b, up, 'A'), '\r')
 }
 
-// clear removes the live part. The cursor is then at the beginning of an empty line.
-func (s *screen) clear(width int) error {
-	if !s.some {
-		return nil
-	}
-	b := append(s.top(nil, width), "\x1b[J\x1b[?25h"...)
-	s.drawn, s.some = frame{}, false
-	_, err := s.out.Write(b)
-	return err
-}
-
 // forget is for a terminal that others have written to: the next live part is drawn where the
 // cursor is.
 func (s *screen) forget() { s.drawn, s.some = frame{}, false }
