@@ -26,11 +26,11 @@ import (
 
 // chatCommand is antiphon chat.
 type chatCommand struct {
-	File string `arg:"" help:"The agent: a ChatMarkdown file."`
+	File string `arg:"" optional:"" help:"The agent: a ChatMarkdown file, or the name of an agent of the settings. Default: the built-in assistant."`
 
 	Session   string   `group:"keep" placeholder:"NAME" xor:"which" help:"Continue the session NAME of this file, or begin it. Default: a new session with a name of its own."`
-	Continue  bool     `group:"keep" short:"c" name:"continue" xor:"which" help:"Continue the most recently written session of this file."`
-	Resume    bool     `group:"keep" short:"r" xor:"which" help:"Choose a session of this file from a list."`
+	Last      bool     `group:"keep" short:"c" xor:"which" aliases:"continue" help:"Continue the most recently written session of this file; without FILE, of this folder."`
+	Choose    bool     `group:"keep" short:"r" xor:"which" help:"Choose the session to continue from a list."`
 	Owner     string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
 	Tag       []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
 	storeFlag `group:"keep"`
@@ -63,9 +63,10 @@ Enter sends, Ctrl-J begins a new line, Esc stops the work, Ctrl-D leaves, /help
 lists the commands.
 
 Examples:
+  antiphon chat
   antiphon chat examples/tour/tour.md
   antiphon chat agent.md --model qwen3 --base-url http://localhost:11434/v1
-  antiphon chat agent.md --continue
+  antiphon chat agent.md -c
   antiphon chat agent.md --session work`
 }
 
@@ -74,9 +75,12 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 	out, isFile := std.out.(*os.File)
 	in, alsoFile := std.in.(*os.File)
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
-		return usage(fmt.Errorf("antiphon chat needs a terminal; in scripts, antiphon run %s --session NAME PROMPT continues a conversation, one prompt at a time", quoted(c.File)))
+		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
 	}
-	run := c.asRun()
+	run, err := c.asRun(env)
+	if err != nil {
+		return err
+	}
 	cfg, err := run.config(env)
 	if err != nil {
 		return err
@@ -94,8 +98,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 	}
 	err = errors.Join(err, t.face.close())
 	if t.spoke {
-		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; antiphon chat %s --session %s%s continues it\n",
-			printable(t.info.Name), quoted(c.File), quoted(cmp.Or(t.info.Name, t.info.ID)), c.again())
+		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; %s continues it\n", printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -104,16 +107,41 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 }
 
 // asRun returns antiphon run with the same flags.
-func (c *chatCommand) asRun() *runCommand {
-	return &runCommand{
-		File: c.File, Session: cmp.Or(c.Session, newName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
+func (c *chatCommand) asRun(env environment) (*runCommand, error) {
+	run := &runCommand{File: agentFile(env, c.File), runFlags: runFlags{
+		Session: cmp.Or(c.Session, timedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
+	}}
+	if c.File != "" {
+		return run, nil
 	}
+	file, err := assistant(env)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := folderTag()
+	if err != nil {
+		return nil, err
+	}
+	run.File, run.Tag = file, append(run.Tag, folder)
+	if c.Last || c.Choose {
+		run.among = []string{folder}
+	}
+	return run, nil
 }
 
-// newName returns a name for a new session, which tells when it began.
-func newName() string {
+// comeBack returns a command that continues the session.
+func (t *dialogue) comeBack() string {
+	words := "antiphon chat"
+	if t.chat.File != "" {
+		words += " " + quoted(t.chat.File)
+	}
+	return words + " --session " + quoted(cmp.Or(t.info.Name, t.info.ID)) + t.chat.again()
+}
+
+// timedName returns a name for a new session, which tells when it began.
+func timedName() string {
 	return time.Now().Format("2006-01-02-1504-") + strings.ToLower(rand.Text()[:4])
 }
 
@@ -176,7 +204,10 @@ func (t *dialogue) hold(ctx context.Context) error {
 		return io.EOF
 	}
 	if errors.Is(err, session.ErrBusy) {
-		return fmt.Errorf("%w; antiphon run %s --session %s%s shows it", err, quoted(t.chat.File), quoted(t.cfg.Session), t.chat.again())
+		return fmt.Errorf("%w; antiphon run %s --session %s%s shows it", err, quoted(t.run.File), quoted(t.cfg.Session), t.chat.again())
+	}
+	if none := new(host.NoLastError); errors.As(err, &none) {
+		return errNoneYet
 	}
 	if err != nil {
 		return t.run.unopened(err)
@@ -224,13 +255,16 @@ func (t *dialogue) untilLeft(ctx context.Context) (context.Context, context.Canc
 	return ctx, end
 }
 
+// errNoneYet is the error of a conversation that should continue another one.
+var errNoneYet = usage(errors.New("there is no conversation to continue yet; antiphon chat begins one"))
+
 // choose sets the session to continue.
 func (t *dialogue) choose(ctx context.Context) error {
 	c := t.chat
-	if !c.Continue && !c.Resume {
+	if !c.Last && !c.Choose {
 		return nil
 	}
-	if c.Continue {
+	if c.Last {
 		t.cfg.Session, t.cfg.Last = "", true
 		return nil
 	}
@@ -239,20 +273,20 @@ func (t *dialogue) choose(ctx context.Context) error {
 		return err
 	}
 	defer store.Close()
-	path, err := host.ResolvePath(c.File)
+	path, err := host.ResolvePath(t.run.File)
 	if err != nil {
 		return usage(err)
 	}
 	const mostListed = 20
 	var list []session.Info
-	for info, err := range store.List(ctx, session.Query{Path: path, Owner: c.Owner, Limit: mostListed}) {
+	for info, err := range store.List(ctx, session.Query{Path: path, Owner: c.Owner, Tags: t.run.among, Limit: mostListed}) {
 		if err != nil {
 			return err
 		}
 		list = append(list, info)
 	}
 	if len(list) == 0 {
-		return usage(fmt.Errorf("%s has no session yet; antiphon chat %s begins one", c.File, quoted(c.File)))
+		return errNoneYet
 	}
 	for i, info := range list {
 		fmt.Fprintf(t.std.err, "%3d. %s, %s: %s\n", i+1, visible(cmp.Or(info.Name, info.ID)), when(info.Updated), shorten(info.Title, 60))

@@ -100,7 +100,7 @@ func TestChatAtTerminal(t *testing.T) {
 	}
 	settledTerminal(t, dir, term)
 
-	term = reopened(t, dir, "--continue")
+	term = reopened(t, dir, "-c")
 	screen := term.until(t, "You said: \"more\".")
 	if !strings.Contains(screen, "continues work") || !strings.Contains(screen, "› hello") {
 		t.Errorf("the end is not shown:\n%s", screen)
@@ -329,7 +329,7 @@ func TestChatPlain(t *testing.T) {
 func TestChatNeedsTerminal(t *testing.T) {
 	t.Parallel()
 	o := program(t, "chat", "agent.md")
-	if o.code != exitUsage || !strings.Contains(o.err, "antiphon run agent.md --session NAME PROMPT") {
+	if o.code != exitUsage || !strings.Contains(o.err, "antiphon run FILE --session NAME PROMPT") {
 		t.Errorf("exit code %d: %s", o.code, o.err)
 	}
 }

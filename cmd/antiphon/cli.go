@@ -72,7 +72,7 @@ type grammar struct {
 	Run      runCommand      `cmd:"" help:"Run an agent file."`
 	Ask      askCommand      `cmd:"" help:"Ask a question, without a file: antiphon \"QUESTION\" is the same."`
 	Init     initCommand     `cmd:"" help:"Write a first agent file."`
-	Chat     chatCommand     `cmd:"" help:"Hold a conversation with an agent at the terminal."`
+	Chat     chatCommand     `cmd:"" help:"Hold a conversation at the terminal."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`

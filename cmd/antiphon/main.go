@@ -7,7 +7,7 @@
 //	antiphon run FILE [PROMPT]   run an agent
 //	antiphon init [FILE]         write a first agent
 //	antiphon config              print the settings for all agents
-//	antiphon chat FILE           hold a conversation at the terminal
+//	antiphon chat [FILE]         hold a conversation at the terminal
 //	antiphon check FILE...       report all problems of files
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format
