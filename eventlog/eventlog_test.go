@@ -49,7 +49,11 @@ func logged(t *testing.T, level slog.Level, content, hooks bool) string {
 	if hooks {
 		a.Hooks = append(a.Hooks, l.Hooks())
 	}
-	for ev, err := range a.Stream(t.Context(), session.New(), item.User("the user's words")) {
+	s, err := session.Open(t.Context(), new(session.Memory), "memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ev, err := range a.Stream(t.Context(), s, item.User("the user's words")) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,9 +6,11 @@ package session
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,8 +37,11 @@ type Session struct {
 	beside Memory // for nested sessions if the store cannot keep them
 }
 
-// New returns an empty session in memory.
-func New() *Session { return &Session{store: new(Memory), id: "memory"} }
+// New returns an empty session in memory. Its id is random, so that no other session, in
+// any process, has the same one: logs, traces and the keys of calls tell sessions apart by it.
+func New() *Session {
+	return &Session{store: new(Memory), id: "memory-" + strings.ToLower(rand.Text()[:16])}
+}
 
 // Open reads the log of the session id from the store. If the session does not exist
 // yet, it is empty.

@@ -86,7 +86,9 @@ type Call struct {
 // Key identifies the effect of the call: it is the same each time that the call is
 // started, in any process, and different for all other calls, in forks of the session
 // too. Send it to a service that does the same work for one key once, for example as
-// the header Idempotency-Key. It is "" if the call belongs to no session.
+// the header Idempotency-Key. It is "" if the call belongs to no session. It is made of the
+// session's id: two stores, or a store whose session was deleted, must not use one id for
+// two conversations.
 func (c Call) Key() string {
 	if c.Session == "" {
 		return ""

@@ -55,7 +55,11 @@ func newRig(t *testing.T, o tracing.Options, answers ...agenttest.Reply) *rig {
 	r.agent = &agent.Agent{Model: client, Retry: client.Retry, Hooks: []agent.Hooks{tracing.New(o)}}
 	r.agent.Request.Model = "test-model"
 	r.agent.Tools = []tool.Tool{echo(), broken(), agent.ForkTool()}
-	r.session = session.New()
+	s, err := session.Open(t.Context(), new(session.Memory), "memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.session = s
 	return r
 }
 

@@ -216,7 +216,11 @@ func TestDebugExporter(t *testing.T) {
 		Prices: func(string) (agent.Price, bool) { return agent.Price{Input: 1, Cached: 1, Output: 2}, true },
 	}
 	a.Request.Model, a.Request.Instructions = "gpt-5", "Be brief."
-	if _, err := a.Run(ctx, session.New(), item.User("What do I need in Bergen?")); err != nil {
+	s, err := session.Open(ctx, new(session.Memory), "memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Run(ctx, s, item.User("What do I need in Bergen?")); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(traces.Shutdown(ctx), meters.Shutdown(ctx)); err != nil {
