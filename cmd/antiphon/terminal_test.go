@@ -32,7 +32,15 @@ func openTerminal(t *testing.T, dir, line string) *terminalOf {
 	}
 	t.Cleanup(func() { os.RemoveAll(short) })
 	term := &terminalOf{filepath.Join(short, "s"), filepath.Join(short, "raw")}
-	t.Cleanup(func() { _ = exec.Command("tmux", "-S", term.socket, "kill-server").Run() })
+	t.Cleanup(func() {
+		// The program outlives the terminal for a moment and writes in its home, which is then
+		// removed. It is in the group of the shell, because a script has no jobs.
+		pane, err := exec.Command("tmux", "-S", term.socket, "display-message", "-p", "#{pane_pid}").Output()
+		_ = exec.Command("tmux", "-S", term.socket, "kill-server").Run()
+		if err == nil {
+			_ = exec.Command("sh", "-c", "for n in $(seq 1000); do kill -0 -"+strings.TrimSpace(string(pane))+" 2>/dev/null || exit 0; sleep 0.01; done").Run()
+		}
+	})
 	// The shell waits for a line, so that nothing is printed before it is piped.
 	script := "trap : INT; read -r go; " + line + `; echo "[exit code $?]"; read -r end`
 	term.tmux(t, "-f", "/dev/null", "new-session", "-d", "-x", "150", "-y", "60", "-c", dir, "sh", "-c", script)

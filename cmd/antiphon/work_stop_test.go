@@ -42,6 +42,9 @@ const processes = `exec 9>alive; sleep 1000 & setsid sh -c "sleep 1000 & sleep 1
 func noProcessStays(t *testing.T, profile, end string) {
 	dir := t.TempDir()
 	t.Chdir(dir)
+	if end == "kill" { // a program that is killed leaves its temporary folders
+		t.Setenv("TMPDIR", t.TempDir())
+	}
 	store, agents := filepath.Join(dir, "s.db"), filepath.Join(dir, "agents")
 	if err := os.Mkdir(agents, 0o700); err != nil {
 		t.Fatal(err)
