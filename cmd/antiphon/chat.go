@@ -401,6 +401,7 @@ func (t *dialogue) recall() {
 		text := m.Content.Display()
 		user := it.Role() != item.RoleAssistant
 		if user {
+			text = typedText(m.Content)
 			asked = append(asked, text)
 		}
 		all = append(all, message{user, text})
@@ -439,12 +440,30 @@ func (t *dialogue) draft() string {
 	return filepath.Join(filepath.Dir(usual), "drafts", name)
 }
 
-// lastAsked returns the last message of the user.
+// typedText returns what a person typed of a message, without the files that went with it: those
+// that a chat sends follow the text, and those of antiphon run -f stand before it.
+func typedText(c item.Content) string {
+	var texts []string
+	for _, part := range c.Parts {
+		if t, ok := part.(*item.InputText); ok {
+			texts = append(texts, t.Text)
+		}
+	}
+	switch {
+	case len(texts) == 0 || len(c.Parts) == 1:
+		return c.Display()
+	case strings.Contains(texts[0], "@"):
+		return texts[0]
+	}
+	return texts[len(texts)-1]
+}
+
+// lastAsked returns what the person said last.
 func lastAsked(s *session.Session) (text string) {
 	for e := range s.Entries() {
 		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
 			if m, err := item.As[item.Message](b.Item); err == nil {
-				text = m.Content.Display()
+				text = typedText(m.Content)
 			}
 		}
 	}
@@ -477,10 +496,14 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	defer end()
 	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
 	a, err := t.host.Agent(work)
+	var said []item.Item
+	if err == nil {
+		said, err = t.message(work, text)
+	}
 	if err == nil {
 		t.setEffort(a)
 		t.window = cmp.Or(t.window, a.Compaction.Window)
-		for ev, failure := range t.host.Stream(work, text) {
+		for ev, failure := range t.host.Say(work, said...) {
 			if failure != nil {
 				err = failure
 				break
@@ -510,6 +533,50 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
 	}
 	return nil
+}
+
+// message returns a prompt as an item, with the files that it names behind @.
+func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var parts []item.Part
+	for word := range strings.FieldsSeq(text) {
+		name, at := strings.CutPrefix(word, "@")
+		if info, err := os.Stat(name); !at || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		part, err := attachment(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	if parts == nil {
+		return []item.Item{item.User(text)}, nil
+	}
+	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
+	return []item.Item{message}, err
+}
+
+// filesAt returns the files whose names begin with a text, folders with a slash.
+func filesAt(begin string) (list []string) {
+	folder, name := filepath.Split(begin)
+	entries, err := os.ReadDir(cmp.Or(folder, "."))
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), name) || name == "" && strings.HasPrefix(e.Name(), ".") || strings.ContainsAny(e.Name(), " \n") {
+			continue
+		}
+		path := folder + e.Name()
+		if e.IsDir() {
+			path += "/"
+		}
+		list = append(list, path)
+	}
+	return list
 }
 
 // follow shows what an event says about the conversation as a whole.
@@ -604,7 +671,7 @@ type liveFace struct{ t *tui.Terminal }
 
 func newLiveFace(in, out *os.File, env environment, colour bool) (*liveFace, error) {
 	editor := strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"]))
-	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Editor: editor})
+	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/undo", Editor: editor})
 	return &liveFace{t}, err
 }
 

@@ -46,8 +46,10 @@ func settledTerminal(t *testing.T, dir string, term *terminalOf) {
 		t.Errorf("the terminal is left as it is not for a shell:\n%s", mode)
 	}
 	raw := term.written(t)
-	if on, off := strings.LastIndex(raw, "\x1b[?2004h"), strings.LastIndex(raw, "\x1b[?2004l"); on > off {
-		t.Error("bracketed paste is left on")
+	for _, mode := range []string{"2004", "1004"} {
+		if on, off := strings.LastIndex(raw, "\x1b[?"+mode+"h"), strings.LastIndex(raw, "\x1b[?"+mode+"l"); on < 0 || on > off {
+			t.Errorf("mode %s is left on", mode)
+		}
 	}
 	if hidden, shown := strings.LastIndex(raw, "\x1b[?25l"), strings.LastIndex(raw, "\x1b[?25h"); hidden > shown {
 		t.Error("the cursor is left hidden")
@@ -112,6 +114,29 @@ func TestChatAtTerminal(t *testing.T) {
 	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work"); strings.Count(o.out, "hello") != 2 {
 		t.Errorf("the session:\n%s", o.out)
 	}
+}
+
+// TestChatFiles proves that a file that a prompt names is completed and sent, and that Esc twice
+// takes the last message back, in a fork.
+func TestChatFiles(t *testing.T) {
+	t.Parallel()
+	dir, term := chatter(t, "again\nturn\n  say It has: {{user | lines}}.\n", "--session work")
+	write(t, filepath.Join(dir, "notes.txt"), "one\ntwo\nthree\n")
+	term.keys(t, "see @no", "Tab")
+	term.until(t, "› see @notes.txt")
+	term.keys(t, "Enter")
+	term.until(t, "It has: ")
+	term.until(t, "-- 1 turn")
+	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work", "--full"); !strings.Contains(o.out, "three") {
+		t.Errorf("the file was not sent:\n%s", o.out)
+	}
+	term.keys(t, "Escape")
+	term.until(t, "Esc again goes back")
+	term.keys(t, "Escape")
+	term.until(t, "work stays as it is; this goes on in a fork")
+	term.until(t, "work-2")
+	term.keys(t, "C-c", "C-d")
+	term.until(t, "[exit code 0]")
 }
 
 // TestChatEmpty proves that a conversation in which nothing was said is not kept.

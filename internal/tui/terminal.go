@@ -30,6 +30,11 @@ type Options struct {
 	Term string
 	// Commands are completed behind a slash.
 	Commands []Command
+	// Files returns the names of files that begin with a text, to complete words that begin
+	// with @. Nil means that there are none.
+	Files func(begin string) []string
+	// Back is the prompt that Esc twice sends while nothing works; "" means none.
+	Back string
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
 }
@@ -59,7 +64,10 @@ type Terminal struct {
 	asking  bool               // a question waits for a line
 	stashed state              // the draft while a question is asked
 	leaving bool
-	asked   bool   // ctrl+c was typed in an empty draft
+	asked   bool // ctrl+c was typed in an empty draft
+	escaped bool // esc was typed while nothing worked
+	blurred bool // the window does not have the focus, as far as the terminal tells
+	worked  time.Time
 	prefix  string // ctrl+x
 	find    find
 	draft   string // the file that keeps the draft, or ""
@@ -87,6 +95,10 @@ const (
 	tickEvery = 250 * time.Millisecond
 )
 
+// begin and end are sent when the terminal is taken over and given back: pastes are marked, and
+// the terminal tells when its window gets and loses the focus.
+const begin, end = "\x1b[?2004h\x1b[?1004h", "\x1b[?1004l\x1b[?2004l"
+
 // Open takes over a terminal, and draws the first frame. Close must be called before the
 // program ends.
 func Open(opts Options) (*Terminal, error) {
@@ -99,7 +111,7 @@ func Open(opts Options) (*Terminal, error) {
 		wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), answer: make(chan string, 64),
 		left: make(chan struct{}), quit: make(chan struct{}), over: make(chan struct{}),
 	}
-	t.raw = append(t.raw, "\x1b[?2004h"...)
+	t.raw = append(t.raw, begin...)
 	t.redraw()
 	go t.run()
 	return t, nil
@@ -125,7 +137,7 @@ func (t *Terminal) leave() {
 	width, _ := t.size()
 	err := t.screen.draw(width, lines, frame{})
 	if err == nil {
-		_, err = io.WriteString(t.opts.Out, "\x1b[?2004l")
+		_, err = io.WriteString(t.opts.Out, end)
 	}
 	t.screen.forget()
 	t.fail(err)
@@ -443,7 +455,7 @@ func (t *Terminal) Next(ctx context.Context) (string, error) {
 func (t *Terminal) Working(stop func(), steer func(string) error) (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stop, t.steer = stop, steer
+	t.stop, t.steer, t.worked = stop, steer, time.Now()
 	if t.leaving {
 		stop()
 	}
@@ -451,6 +463,9 @@ func (t *Terminal) Working(stop func(), steer func(string) error) (end func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.stop, t.steer, t.waits = nil, nil, nil
+		if time.Since(t.worked) > longWork {
+			t.ring()
+		}
 		t.changed()
 	}
 }
@@ -463,6 +478,7 @@ func (t *Terminal) Ask() (end func()) {
 	if !t.asking {
 		t.asking, t.stashed = true, state{t.compose.sent(), t.compose.at}
 		t.compose.clear()
+		t.ring()
 	}
 	t.changed()
 	return func() {
@@ -474,6 +490,16 @@ func (t *Terminal) Ask() (end func()) {
 			t.compose.text, t.compose.at = t.stashed.text, min(t.stashed.at, len(t.stashed.text))
 		}
 		t.changed()
+	}
+}
+
+// longWork is the time after which the end of work is worth a bell.
+const longWork = 10 * time.Second
+
+// ring rings the terminal's bell if the person looks at something else.
+func (t *Terminal) ring() {
+	if t.blurred {
+		t.raw = append(t.raw, '\a')
 	}
 }
 
@@ -509,6 +535,10 @@ func (t *Terminal) event(ev uv.Event) {
 	case uv.PasteEvent:
 		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
 		t.hint, t.asked = "", false
+	case uv.FocusEvent:
+		t.blurred = false
+	case uv.BlurEvent:
+		t.blurred = true
 	case uv.KeyPressEvent:
 		t.key(uv.Key(ev).Keystroke(), ev.Text)
 	case uv.MultiEvent:
@@ -525,8 +555,8 @@ func (t *Terminal) key(name, text string) {
 	if t.find.on && t.search(name, text) {
 		return
 	}
-	asked, prefix := t.asked, t.prefix
-	t.hint, t.asked, t.prefix = "", false, ""
+	asked, escaped, prefix := t.asked, t.escaped, t.prefix
+	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
 	if prefix != "" && name == "ctrl+e" {
 		t.edit()
 		return
@@ -537,7 +567,7 @@ func (t *Terminal) key(name, text string) {
 	case "alt+s", "ctrl+enter":
 		t.send(t.compose.sent(), true)
 	case "esc":
-		t.escape()
+		t.escape(escaped)
 	case "ctrl+c":
 		switch {
 		case t.compose.text != "":
@@ -657,15 +687,28 @@ func (t *Terminal) send(text string, now bool) {
 	t.compose.remember(text)
 	t.compose.clear()
 	t.queue = append(t.queue, text)
+	t.tellReady()
+}
+
+func (t *Terminal) tellReady() {
 	select {
 	case t.ready <- struct{}{}:
 	default:
 	}
 }
 
-// escape closes what is open, or stops the work. What was queued becomes the draft.
-func (t *Terminal) escape() {
+// escape stops the work: what was queued becomes the draft. If nothing works, the second time
+// goes back.
+func (t *Terminal) escape(again bool) {
 	if t.stop == nil {
+		switch {
+		case t.opts.Back == "" || t.asking || t.compose.text != "":
+		case again:
+			t.queue = append(t.queue, t.opts.Back)
+			t.tellReady()
+		default:
+			t.escaped, t.hint = true, "Esc again goes back to your last message"
+		}
 		return
 	}
 	t.stop()
@@ -689,8 +732,19 @@ func (t *Terminal) depart() {
 	close(t.left)
 }
 
-// complete completes a command.
+// complete completes a command or the name of a file.
 func (t *Terminal) complete() {
+	before := t.compose.text[:t.compose.at]
+	word := before[strings.LastIndexAny(before, " \n")+1:]
+	if begin, ok := strings.CutPrefix(word, "@"); ok && t.opts.Files != nil {
+		found := t.opts.Files(begin)
+		if common := commonBegin(found); len(common) > len(begin) {
+			t.compose.insert(common[len(begin):], false)
+		} else if len(found) > 1 {
+			t.hint = Shown(strings.Join(found, " "))
+		}
+		return
+	}
 	name, ok := strings.CutPrefix(t.compose.text, "/")
 	if !ok || strings.ContainsAny(name, " \n") {
 		return
@@ -704,16 +758,26 @@ func (t *Terminal) complete() {
 	if len(found) == 0 {
 		return
 	}
-	common := found[0]
-	for _, f := range found[1:] {
-		for !strings.HasPrefix(f, common) {
-			common = common[:len(common)-1]
-		}
-	}
+	common := commonBegin(found)
 	if len(found) == 1 {
 		common += " "
 	}
 	t.compose.set("/" + common)
+}
+
+// commonBegin returns what all texts begin with, in whole characters.
+func commonBegin(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	common := list[0]
+	for _, one := range list[1:] {
+		for !strings.HasPrefix(one, common) {
+			_, size := utf8.DecodeLastRuneInString(common)
+			common = common[:len(common)-size]
+		}
+	}
+	return common
 }
 
 // matching returns the commands that the draft may mean.
@@ -776,7 +840,7 @@ func (t *Terminal) away(do func() error) error {
 		return err
 	}
 	err := do()
-	t.raw = append(t.raw, "\x1b[?2004h"...)
+	t.raw = append(t.raw, begin...)
 	return errors.Join(err, t.in.resume())
 }
 
