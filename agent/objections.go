@@ -323,7 +323,7 @@ func unjudged(log []session.Entry) *ModelCall {
 			seen.Turn = b.Turn
 			continue
 		case session.OutputItem:
-			if !gone[e.Seq] || first+i >= imported {
+			if !gone[e.Seq] || !imported.has(first+i) {
 				seen.Output = append(seen.Output, b.Item)
 			}
 			continue
@@ -332,7 +332,7 @@ func unjudged(log []session.Entry) *ModelCall {
 			seen.ended(b)
 			continue
 		}
-		if first+i < imported {
+		if imported.has(first + i) {
 			continue
 		}
 		switch b := e.Body.(type) {

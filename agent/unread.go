@@ -43,12 +43,15 @@ type waiting struct {
 func unreadIn(log []session.Entry) (u unread) {
 	imported := importedIn(log)
 	from, answered := 0, false
-	for i, e := range slices.Backward(log[imported:]) {
+	for i, e := range slices.Backward(log) {
+		if imported.has(i) {
+			continue
+		}
 		if end, ok := e.Body.(session.TurnEnded); ok {
 			answered = answered || !end.BrokeOff()
 		}
 		if _, begun := e.Body.(session.TurnStarted); begun && answered {
-			from = imported + i
+			from = i
 			break
 		}
 	}
@@ -59,7 +62,7 @@ func unreadIn(log []session.Entry) (u unread) {
 		if gone[e.Seq] {
 			continue
 		}
-		ours := from+i >= imported
+		ours := !imported.has(from + i)
 		switch b := e.Body.(type) {
 		case session.RunStarted:
 			inRun = true
@@ -91,14 +94,26 @@ func unreadIn(log []session.Entry) (u unread) {
 	return u
 }
 
-// importedIn returns the index of the first entry that is not part of an import.
-func importedIn(log []session.Entry) int {
-	for i, e := range slices.Backward(log) {
-		if b, ok := e.Body.(session.Noticed); ok && b.Kind == session.NoticeImported {
-			return i
+// parts are parts of a log, each from an index to another, which is not included.
+type parts [][2]int
+
+func (p parts) has(i int) bool {
+	return slices.ContainsFunc(p, func(part [2]int) bool { return part[0] <= i && i < part[1] })
+}
+
+// importedIn returns the parts of a log that were imported. See [session.NoticeImported].
+func importedIn(log []session.Entry) (list parts) {
+	begins := 0
+	for i, e := range log {
+		switch b, _ := e.Body.(session.Noticed); b.Kind {
+		case session.NoticeImportBegins:
+			begins = i
+		case session.NoticeImported:
+			list = append(list, [2]int{begins, i})
+			begins = 0
 		}
 	}
-	return 0
+	return list
 }
 
 // withdrawnIn returns the entries that hooks or guards objected to.

@@ -79,27 +79,37 @@ func (s *scribble) step(what string) {
 		}
 	case "imported":
 		add(session.Noticed{Kind: session.NoticeImported, Text: "imported"})
+	case "import begins":
+		add(session.Noticed{Kind: session.NoticeImportBegins, Text: "imported from here on"})
 	}
 }
 
-// after reports whether an entry that matches stands behind a place, and behind the last
-// import.
+// after reports whether an entry that matches, and that was not imported, stands behind a
+// place.
 func (s *scribble) after(at int, is func(i int, b session.Body) bool) bool {
-	for i := max(at+1, s.imported()); i < len(s.log); i++ {
-		if is(i, s.log[i]) {
+	for i := at + 1; i < len(s.log); i++ {
+		if s.ours(i) && is(i, s.log[i]) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *scribble) imported() int {
-	for i, b := range slices.Backward(s.log) {
-		if n, ok := b.(session.Noticed); ok && n.Kind == session.NoticeImported {
-			return i
+// ours reports whether an entry is in no part that was imported.
+func (s *scribble) ours(at int) bool {
+	begins := 0
+	for i, b := range s.log {
+		switch n, _ := b.(session.Noticed); n.Kind {
+		case session.NoticeImportBegins:
+			begins = i
+		case session.NoticeImported:
+			if begins <= at && at < i {
+				return false
+			}
+			begins = 0
 		}
 	}
-	return 0
+	return true
 }
 
 // unread reports whether no model has answered a message, and carried whether a request
@@ -109,7 +119,7 @@ func (s *scribble) unread(m scribbled) (unread, carried bool) {
 		w, ok := b.(session.ItemsWithdrawn)
 		return ok && slices.Contains(w.Seqs, int64(m.at+1))
 	})
-	history := !m.inRun && m.at >= s.imported() && s.outside(m.at)
+	history := !m.inRun && s.ours(m.at) && s.outside(m.at)
 	answered := s.after(m.at, func(i int, b session.Body) bool {
 		_, begun := b.(session.TurnStarted)
 		if !begun || i+2 >= len(s.log) {
@@ -132,7 +142,7 @@ func (s *scribble) outside(at int) bool {
 		case session.Stopped:
 			run = false
 		case session.InputItem:
-			if i > at && !run && b.Item.Role() == item.RoleAssistant {
+			if i > at && s.ours(i) && !run && b.Item.Role() == item.RoleAssistant {
 				return true
 			}
 		}
@@ -146,7 +156,7 @@ func TestUnreadInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s scribble
 		for range rapid.IntRange(0, 14).Draw(t, "steps") {
-			s.step(rapid.SampledFrom([]string{"user", "user", "developer", "reply of a program", "start", "stop", "answered", "broken", "crashed", "withdrawn", "imported"}).Draw(t, "step"))
+			s.step(rapid.SampledFrom([]string{"user", "user", "developer", "reply of a program", "start", "stop", "answered", "broken", "crashed", "withdrawn", "imported", "import begins"}).Draw(t, "step"))
 		}
 		s.step("user")
 		var hooks, guards []string

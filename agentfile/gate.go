@@ -238,10 +238,16 @@ func (g *gate) source(path string, f *File, o Options) {
 // asSource returns the file at path as a source. What runs append to a transcript of this
 // user is not part of it. A stranger's transcript may begin like a trusted file, and all
 // of it is the stranger's.
-func (f *File) asSource(path string, known func(trust.Source) bool) trust.Source {
+func (f *File) asSource(path string, known func(trust.Source) (trust.Left, bool)) trust.Source {
 	src := f.beginsWith(path)
-	if own := f.own(); own != strings.TrimRight(f.Doc.Source(), "\n") && (known == nil || !known(src)) {
-		src.Hash = trust.Hash([]byte(f.Doc.Source()))
+	if own := f.own(); own != strings.TrimRight(f.Doc.Source(), "\n") {
+		yours := false
+		if known != nil {
+			_, yours = known(src)
+		}
+		if !yours {
+			src.Hash = trust.Hash([]byte(f.Doc.Source()))
+		}
 	}
 	return src
 }

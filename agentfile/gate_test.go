@@ -295,7 +295,7 @@ func TestClaimCoversContent(t *testing.T) {
 	known := true
 	hash := func() string {
 		o := p.options()
-		o.Check, o.Known = true, func(trust.Source) bool { return known }
+		o.Check, o.Known = true, func(trust.Source) (trust.Left, bool) { return trust.Left{}, known }
 		f := load(t, path, o)
 		c := f.Claim()
 		return c.Hash()
@@ -414,7 +414,7 @@ func TestTranscriptOfTrustedFile(t *testing.T) {
 	appendTo(t, s, session.RunStarted{}, session.InputItem{Item: item.User("more")})
 	f.Close()
 	asked := 0
-	o.Known = func(s trust.Source) bool { return slices.Contains(began[0].Sources, s) }
+	o.Known = func(s trust.Source) (trust.Left, bool) { return trust.Left{}, slices.Contains(began[0].Sources, s) }
 	o.Began, o.Consent = nil, func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
 		asked++
 		if !slices.ContainsFunc(began, func(b trust.Claim) bool { return b.Covers(&c) }) {

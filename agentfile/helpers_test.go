@@ -4,11 +4,13 @@
 package agentfile_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -63,8 +66,34 @@ func load(t *testing.T, path string, o agentfile.Options) *agentfile.File {
 	return f
 }
 
-// yours is the Known of somebody who has begun all transcripts.
-func yours(trust.Source) bool { return true }
+// memory is a ledger of transcripts in memory. The zero value is ready for use.
+type memory struct{ records sync.Map }
+
+func (m *memory) leave(l trust.Left) error {
+	m.records.Store(l.Path, l)
+	return nil
+}
+
+func (m *memory) left(src trust.Source) trust.Left {
+	l, _ := m.records.Load(src.Path)
+	left, _ := l.(trust.Left)
+	return left
+}
+
+// yours is the Known of somebody who has begun all transcripts, and whose last run left all that
+// is there.
+func yours(src trust.Source) (left trust.Left, known bool) {
+	text, err := os.ReadFile(src.Path)
+	if err != nil {
+		return left, true
+	}
+	sizes := []int{chatmd.Recover(text), bytes.LastIndexByte(text, '\n') + 1, len(text)}
+	slices.Sort(sizes)
+	for _, n := range sizes {
+		left.States = append(left.States, trust.State{Size: int64(n), Hash: trust.Hash(text[:n])})
+	}
+	return left, true
+}
 
 // opened are the files that tests have open, by their transcripts.
 var opened sync.Map

@@ -102,12 +102,17 @@ type Options struct {
 	// when the conversation goes on, and so that the transcript is Known. It may be nil.
 	Began func(trust.Claim)
 	// Known reports whether a run of this user began the transcript at the source's path,
-	// which begins with a text of its hash, or the user trusts it. In other files that runs
-	// have written into, which a stranger may have sent, handoffs, requests to other models,
-	// what guards agreed to, lost entries that were accepted, the link to a conversation of
-	// the endpoint, and the leave to repeat a call count for nothing, and warnings name them.
-	// If Known is nil, no transcript is known.
-	Known func(trust.Source) bool
+	// which begins with a text of its hash, or the user trusts it, and what the last run left
+	// in it. In what somebody added or changed since then, and in all of other files that runs
+	// have written into, handoffs, requests to other models, what guards agreed to, lost entries
+	// that were accepted, the link to a conversation of the endpoint, and the leave to repeat a
+	// call count for nothing, calls are asked about whatever allows them, and warnings name
+	// them. Messages count. If Known is nil, no transcript is known.
+	Known func(trust.Source) (left trust.Left, known bool)
+	// Leave is called before a transcript that is Known, or that begins, is changed, with what
+	// Known must return for it from then on. If it returns an error, the change fails. If it is
+	// nil, all that runs leave counts as what somebody added.
+	Leave func(trust.Left) error
 	// Configured reports whether a file may name this base URL without a power, because
 	// the person configured it, or because no file's base URL is used. Nil means none.
 	Configured func(baseURL string) bool
@@ -150,6 +155,8 @@ type File struct {
 	bridge  *mcpbridge.Bridge
 	log     []session.Body
 	written []session.Body // like log, with what the file says and a stranger may not decide
+	known   bool           // a run of this user began it: see Options.Known
+	others  []trust.Span   // what others wrote into a transcript
 	release func() error   // releases the lock on the transcript
 	// used is the usage of agents in messages that ran when the file was loaded.
 	used []agent.Usage

@@ -17,14 +17,19 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // logOf reads a file as a log: its items, and the marks between them. Items before
 // the first mark, which people or earlier programs wrote, are given, and there two
 // kinds of comments have a meaning.
-func logOf(doc *chatmd.File, items []chatmd.Located) ([]session.Body, []error) {
-	l := logReader{file: doc.Name, waits: map[int]bool{}}
+//
+// What others than this user's runs wrote is between two notices: see
+// [session.NoticeImportBegins].
+func logOf(doc *chatmd.File, items []chatmd.Located, others []trust.Span) *logReader {
+	l := &logReader{file: doc.Name, waits: map[int]bool{}}
 	for i, e := range doc.Elements {
+		l.line, l.strange = e.Line, overlaps(others, e.Offset, e.End)
 		if chatmd.IsMark(e.Tag) {
 			l.mark(e)
 		}
@@ -36,10 +41,18 @@ func logOf(doc *chatmd.File, items []chatmd.Located) ([]session.Body, []error) {
 		if i+1 < len(doc.Elements) {
 			gap = gap[:doc.Elements[i+1].Offset-e.End]
 		}
+		l.strange = overlaps(others, e.End, e.End+len(gap))
 		l.remarks(gap)
 	}
 	l.endOlder()
-	return l.bodies, l.warnings
+	l.strange = false
+	l.part()
+	return l
+}
+
+// overlaps reports whether bytes of a file are in one of the spans.
+func overlaps(spans []trust.Span, from, to int) bool {
+	return slices.ContainsFunc(spans, func(s trust.Span) bool { return s.From < int64(to) && int64(from) < s.To })
 }
 
 // logReader collects the entries of a file.
@@ -47,7 +60,12 @@ type logReader struct {
 	file     string
 	warnings []error
 
-	bodies []session.Body
+	bodies  []session.Body
+	from    []origin // of each body
+	line    int
+	strange bool // what is read was written by others
+	inside  bool // the bodies are in a part of others
+
 	view   session.View
 	items  []int64 // the entries that are items
 	turn   int
@@ -60,8 +78,31 @@ type logReader struct {
 	waits map[int]bool // the numbers of the calls that wait
 }
 
+// origin is where a body comes from.
+type origin struct {
+	line    int
+	strange bool // others wrote it
+}
+
+// part begins or ends a part of others.
+func (l *logReader) part() {
+	switch {
+	case l.strange && !l.inside:
+		l.inside = true
+		l.put(false, session.Noticed{Kind: session.NoticeImportBegins, Text: "somebody else may have written the entries from here on"})
+	case !l.strange && l.inside:
+		l.inside = false
+		l.put(false, session.Noticed{Kind: session.NoticeImported, Text: "somebody else may have written the entries before: hooks and guards have not seen them"})
+	}
+}
+
 func (l *logReader) add(b session.Body) {
-	l.bodies = append(l.bodies, b)
+	l.part()
+	l.put(l.strange, b)
+}
+
+func (l *logReader) put(strange bool, b session.Body) {
+	l.bodies, l.from = append(l.bodies, b), append(l.from, origin{l.line, strange})
 	seq := int64(len(l.bodies))
 	l.view.Apply(session.Entry{Seq: seq, Body: b})
 	if transcript.HoldsItem(b) {

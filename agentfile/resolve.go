@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // resolve turns the file's messages into items.
@@ -52,18 +53,33 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	for _, l := range located {
 		f.Items = append(f.Items, l.Item)
 	}
-	log, remarks := logOf(f.Doc, located)
-	f.log, f.Warnings = log, append(f.Warnings, remarks...)
+	log := logOf(f.Doc, located, nil)
+	f.log, f.Warnings = log.bodies, append(f.Warnings, log.warnings...)
 	for _, r := range f.repairs() {
 		if at := located[r.Seq]; r.Item.IsOutput() {
 			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d:%d: not sent: %s [warning]", f.doc().Name, at.Line, at.Column, r.Reason))
 		}
 	}
 	f.written = f.log
-	if hasMarks(f.log) && (from.o.Known == nil || !from.o.Known(f.beginsWith(from.o.loading[len(from.o.loading)-1]))) {
-		f.disarm()
+	if hasMarks(f.log) {
+		f.tellApart(located, from.o)
 	}
 	return nil
+}
+
+// tellApart finds what others than runs of this user wrote into a transcript, and disarms it.
+func (f *File) tellApart(located []chatmd.Located, o Options) {
+	left, known := trust.Left{}, false
+	if o.Known != nil {
+		left, known = o.Known(f.beginsWith(o.loading[len(o.loading)-1]))
+	}
+	f.known, f.others = known, left.Strange(f.doc().Source())
+	if len(f.others) == 0 {
+		return
+	}
+	log := logOf(f.Doc, located, f.others)
+	f.written = log.bodies
+	f.disarm(log.from)
 }
 
 // hasMarks reports whether a run has written something into the file.
@@ -71,22 +87,48 @@ func hasMarks(log []session.Body) bool {
 	return slices.ContainsFunc(log, func(b session.Body) bool { _, given := b.(session.InputItem); return !given })
 }
 
-// disarm takes from the log what would let something run or be sent, because a stranger
-// may have written the file. See [Options.Known].
-func (f *File) disarm() {
+// disarm takes from the parts of the log that others wrote what would let something run or
+// be sent. See [Options.Known].
+func (f *File) disarm(from []origin) {
 	var d agent.Disarm
 	for i, b := range f.written {
 		d.Learn(session.Entry{Seq: int64(i) + 1, Body: b})
 	}
+	var view session.View
+	warned := len(f.Warnings)
 	f.log = nil
 	for i, b := range f.written {
-		e, dropped := d.Entry(session.Entry{Seq: int64(i) + 1, Body: b})
+		e := session.Entry{Seq: int64(i) + 1, Body: b}
+		if from[i].strange {
+			var dropped []string
+			e, dropped = d.Entry(e)
+			for _, what := range dropped {
+				f.strange(from[i].line, "it does not count: "+what)
+			}
+		}
 		f.log = append(f.log, e.Body)
-		for _, what := range dropped {
-			f.Warnings = append(f.Warnings, fmt.Errorf("%s: no run of yours began this transcript and you do not trust it, so it does not count: %s [warning]", f.doc().Name, what))
+		view.Apply(e)
+	}
+	if !f.known {
+		return
+	}
+	for _, c := range view.Open() {
+		if c.Imported {
+			f.strange(from[c.Seq-1].line, fmt.Sprintf("the call of %s is asked about whatever allows it", c.Item.Name()))
 		}
 	}
-	f.log = append(f.log, session.Noticed{Kind: session.NoticeImported, Text: "the entries before come from a transcript that no run of this user began: hooks and guards have not seen them"})
+	if len(f.Warnings) > warned {
+		f.Warnings = append(f.Warnings, fmt.Errorf("%s: If you edited the file yourself: your messages count, and each call is asked about once [warning]", f.doc().Name))
+	}
+}
+
+// strange warns about what somebody else may have written.
+func (f *File) strange(line int, what string) {
+	if f.known {
+		f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d: this was added or changed after your last run, so %s [warning]", f.doc().Name, line, what))
+		return
+	}
+	f.Warnings = append(f.Warnings, fmt.Errorf("%s: no run of yours began this transcript and you do not trust it, so %s [warning]", f.doc().Name, what))
 }
 
 // details are the known values of an image's detail.

@@ -38,7 +38,8 @@ func TestTranscriptOfStranger(t *testing.T) {
 	path, out := write(t, "<user>hi</user>\n", dir, "agent.md"), write(t, "", dir, "talk", "keep")
 	out = strings.TrimSuffix(out, "keep") + "talk.md"
 	var began []trust.Claim
-	o := agentfile.Options{Began: func(c trust.Claim) { began = append(began, c) }}
+	var ledger memory
+	o := agentfile.Options{Began: func(c trust.Claim) { began = append(began, c) }, Leave: ledger.leave}
 	f, store, err := agentfile.OpenTranscript(t.Context(), path, out, o)
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +55,13 @@ func TestTranscriptOfStranger(t *testing.T) {
 	}
 	text := read(t, out)
 	elsewhere := write(t, text, dir, "talk", "mail.md")
-	known := func(src trust.Source) bool { return slices.Contains(began[0].Sources, src) }
+	known := func(src trust.Source) (trust.Left, bool) {
+		return ledger.left(src), slices.Contains(began[0].Sources, src)
+	}
 	for _, c := range []struct {
 		name  string
 		path  string
-		known func(trust.Source) bool
+		known func(trust.Source) (trust.Left, bool)
 		own   bool
 	}{
 		{"begun by this user", out, known, true},

@@ -39,6 +39,7 @@ type Transcript struct {
 	given []session.Body
 
 	payloads *payloads
+	ledger   *ledger
 
 	mu     sync.Mutex
 	seq    int64
@@ -74,8 +75,15 @@ func OpenTranscript(ctx context.Context, path, out string, o Options) (*File, *T
 	if err != nil {
 		return nil, nil, errors.Join(err, release())
 	}
-	file.release = release
+	file.release = func() error { return errors.Join(t.leaves(), release()) }
 	return file, t, nil
+}
+
+// leaves records that the run left what is in the file now.
+func (t *Transcript) leaves() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ledger.close()
 }
 
 func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcript, error) {
@@ -115,6 +123,9 @@ func openHeld(ctx context.Context, path, out string, o Options) (*File, *Transcr
 		file.Warnings = append(file.Warnings, fmt.Errorf("%s: a crash left the last element unfinished; its %d bytes were moved to %s", out, len(rest), beside))
 	}
 	t := &Transcript{path: out, given: file.Log(), size: int64(len(kept)), payloads: payloadsOf(file, out)}
+	if t.ledger, err = file.ledger(out, string(kept), o); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
 	t.writer = transcript.After(file.written)
 	if o.Began != nil && !hasMarks(file.written) {
 		o.Began(file.Claim())
@@ -142,6 +153,12 @@ func newTranscript(ctx context.Context, path, out string, o Options) (*File, *Tr
 	}
 	given := file.Log()
 	t := &Transcript{path: out, given: given, head: []byte(head), writer: transcript.After(file.written), payloads: payloadsOf(file, out)}
+	if t.ledger, err = file.ledger(out, "", o); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	if len(file.others) > 0 { // their places differ in the head, whose paths are adjusted
+		t.ledger.others = []trust.Span{{From: 0, To: int64(len(head))}}
+	}
 	t.writer.Agent = asSeenFrom(out, path)
 	t.owed = file.owes()
 	return file, t, nil
@@ -281,6 +298,7 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 	}
 	text = append(text[:len(text):len(text)], t.owed...)
 	due, writer := false, t.writer
+	var ends []int // of what must be written as a whole
 	for _, e := range entries {
 		if _, asks := e.Body.(session.TurnStarted); asks {
 			due = due || t.head != nil
@@ -292,12 +310,19 @@ func (t *Transcript) Append(_ context.Context, _ string, after int64, entries []
 			return plain(err)
 		}
 		due = due || len(text) > before
+		ends = append(ends, len(text))
 	}
 	if due {
+		written, err := t.ledger.change(text, ends)
+		if err != nil {
+			t.payloads.discard()
+			return noRoom(plain(err))
+		}
 		t.payloads.keep() // even on failure, because the text may be kept elsewhere
 		if err := t.write(text); err != nil {
 			return noRoom(plain(err))
 		}
+		written()
 		t.size += int64(len(text))
 		t.head, t.owed, t.tail = nil, nil, false
 	}

@@ -112,9 +112,10 @@ type Config struct {
 	Protected []string
 	// Began is called with the claims of a new Transcript: see [agentfile.Options].Began.
 	Began func(trust.Claim)
-	// Known reports whether a run of this user began a transcript: see
-	// [agentfile.Options].Known.
-	Known func(trust.Source) bool
+	// Known reports whether a run of this user began a transcript, and Leave is called with
+	// what runs leave in it: see [agentfile.Options].
+	Known func(trust.Source) (left trust.Left, known bool)
+	Leave func(trust.Left) error
 	// Variables are variables of the Environment that files may name, and the hosts that
 	// these may be sent to, in addition to those of the agreement.
 	Variables []trust.Variable
@@ -188,7 +189,7 @@ func (c Compaction) of(own agent.Compaction) agent.Compaction {
 func (c *Config) options() agentfile.Options {
 	o := agentfile.Options{
 		Workspace: c.Workspace, Home: c.Home, Profiles: c.Endpoint.Table, Asker: c.Asker, Live: c.Live,
-		KeepAgent: c.KeepAgent, Sandbox: c.Sandbox, Hosts: c.Hosts, Answers: c.Cache, Protected: c.protected(), Consent: c.Trust, Began: c.Began, Known: c.Known, Configured: c.Endpoint.Configured(c.Environment),
+		KeepAgent: c.KeepAgent, Sandbox: c.Sandbox, Hosts: c.Hosts, Answers: c.Cache, Protected: c.protected(), Consent: c.Trust, Began: c.Began, Known: c.Known, Leave: c.Leave, Configured: c.Endpoint.Configured(c.Environment),
 	}
 	for _, r := range c.Rules {
 		if r.Verdict == session.Allow && r.Member == "" {

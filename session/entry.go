@@ -375,10 +375,14 @@ const (
 	// NoticeDisarmed marks the place where an import dropped an entry that could have
 	// caused something to run.
 	NoticeDisarmed = "disarmed"
-	// NoticeImported marks the end of the entries that were imported. A stranger may have
-	// written them, so they prove nothing about what hooks and guards agreed to: the next
-	// run asks them about the input and the last reply before it.
+	// NoticeImported marks the end of the entries that were imported: those since the last
+	// NoticeImportBegins, or all before it if there is none since the import before. A
+	// stranger may have written them, so they prove nothing about what hooks and guards agreed
+	// to: the next run asks them about the input and the last reply among them.
 	NoticeImported = "imported"
+	// NoticeImportBegins marks the place in a log from which on somebody else may have
+	// written the entries, up to the next NoticeImported.
+	NoticeImportBegins = "import_begins"
 	// NoticeHistoryCut means that the endpoint left out the beginning of a request
 	// because it exceeds the model's context.
 	NoticeHistoryCut = "history_cut"

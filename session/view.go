@@ -51,6 +51,9 @@ type View struct {
 
 	changing change // since the last turn began
 	changed  change // between the last two
+
+	importing int64 // the entry of the last NoticeImportBegins, or 0 outside of such a part
+	decides   bool  // the part has something else than messages
 }
 
 // origin says where an item of the list comes from: the entry, and the index of its
@@ -110,8 +113,9 @@ type OpenCall struct {
 	// Given means that the call came with an imported history, so its outcome is not
 	// known.
 	Given bool
-	// Imported means that the notice [NoticeImported] came after the call: a stranger may
-	// have written it, so no rule lets it run.
+	// Imported means that a stranger may have written the call, or what lets it run, so no
+	// rule lets it run: it is in a part that [NoticeImported] ends, or it was open there and the
+	// part has something else than messages.
 	Imported bool
 	// Started means that the log records its start.
 	Started bool
@@ -158,6 +162,7 @@ type Diagnostic struct {
 
 // Apply folds the log's next entry.
 func (v *View) Apply(e Entry) {
+	v.decides = v.decides || decides(e.Body)
 	switch b := e.Body.(type) {
 	case InputItem:
 		v.given(e.Seq, b.Item)
@@ -207,19 +212,35 @@ func (v *View) Apply(e Entry) {
 			n.closed, n.gone = true, true
 		}
 	case Noticed:
-		v.noticed(b.Kind)
+		v.noticed(e.Seq, b.Kind)
 	}
 	v.settle()
+}
+
+// decides reports whether an entry may change what calls mean: it does more than to add a message,
+// or to end an imported part.
+func decides(b Body) bool {
+	switch b := b.(type) {
+	case InputItem:
+		return b.Item.Type() != item.TypeMessage
+	case Noticed:
+		return b.Kind != NoticeImported
+	}
+	return true
 }
 
 // noticed applies a notice about the log itself. In a copy of a damaged log, a
 // verdict may have been used already, and a lost entry may have been the start or
 // the output of any call without an output.
-func (v *View) noticed(kind string) {
-	if kind == NoticeImported {
+func (v *View) noticed(seq int64, kind string) {
+	switch kind {
+	case NoticeImportBegins:
+		v.importing, v.decides = seq, false
+	case NoticeImported:
 		for n := range v.openCalls() {
-			n.call.Imported = true
+			n.call.Imported = n.call.Imported || v.importing == 0 || v.decides || n.seq > v.importing
 		}
+		v.importing = 0
 	}
 	if kind != NoticeEntryLost && kind != NoticePayloadLost && kind != NoticeSalvaged {
 		return

@@ -216,6 +216,33 @@ func TestOpenCalls(t *testing.T) {
 	}
 }
 
+// K5: a call is imported if it is in an imported part, or was open there and the part has more than
+// messages. Such a part begins at the last notice of it, or with the log.
+func TestImportedCalls(t *testing.T) {
+	ends, begins := session.Noticed{Kind: session.NoticeImported}, session.Noticed{Kind: session.NoticeImportBegins}
+	said := session.InputItem{Item: item.User("x")}
+	forged := turn(2, call("forged"))
+	for _, c := range []struct {
+		name       string
+		log        []session.Body
+		ours, evil bool
+	}{
+		{"all", join(turn(1, call("c")), forged, []session.Body{ends}), true, true},
+		{"a part", join([]session.Body{begins, said, ends}, turn(1, call("c")), forged), false, false},
+		{"messages after it", join(turn(1, call("c")), []session.Body{begins, said, said, ends}, forged), false, false},
+		{"more than messages", join(turn(1, call("c")), []session.Body{begins}, forged, []session.Body{ends}), true, true},
+		{"calls alone", join(turn(1, call("c")), []session.Body{begins, session.InputItem{Item: call("forged")}, ends}), true, true},
+		{"more than messages before", join([]session.Body{begins}, forged, []session.Body{ends}, turn(3, call("c")), []session.Body{begins, said, ends}), false, true},
+		{"a part in a part", join(turn(1, call("c")), []session.Body{begins, ends, begins}, forged, []session.Body{ends, said, ends}), true, true},
+	} {
+		for _, o := range fold(c.log...).Open() {
+			if want := o.CallID == "c" && c.ours || o.CallID == "forged" && c.evil; o.Imported != want {
+				t.Errorf("%s: the call %s is imported: %v", c.name, o.CallID, o.Imported)
+			}
+		}
+	}
+}
+
 // P3: each item that is left out is named.
 func TestRepairs(t *testing.T) {
 	v := fold(given(result("c1", "early"), call("c1"), result("c1", "one"), result("c1", "again"))...)

@@ -193,7 +193,26 @@ func TestHostileFiles(t *testing.T) {
 					h.try(t, line)
 				}
 			}
+			if strings.HasPrefix(filepath.Base(path), "add-") {
+				t.Chdir(elsewhere)
+				h.addTo(t)
+			}
 		})
+	}
+}
+
+// addTo adds the hostile file to a transcript of the person, who allows all tools of it by rules.
+func (h *hostileCase) addTo(t *testing.T) {
+	t.Helper()
+	own, talk := filepath.Join(h.work, "own.md"), filepath.Join(h.work, "own-talk.md")
+	write(t, own, "<config model=\"rehearsal:own.script\"/>\n<tool name=\"run_command\"/>\n<tool name=\"shell\"/>\n<user>x</user>\n")
+	write(t, filepath.Join(h.work, "own.script"), "turn\n  say Hello.\nturn\n  say Hello.\nturn\n  say Hello.\n")
+	if o := programEnv(t, h.env, "run", own, "--out", talk); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	write(t, talk, read(t, talk)+read(t, filepath.Join(h.work, "main.md")))
+	for _, line := range []string{"run DIR/own-talk.md more --allow *", "run DIR/own-talk.md --in-place --allow *", "run DIR/own.md more --out DIR/own-talk.md --allow *"} {
+		h.try(t, line)
 	}
 }
 

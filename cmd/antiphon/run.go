@@ -170,7 +170,7 @@ func (c *runCommand) trusted(std stdio, env environment, who *person, cfg *host.
 		return err
 	}
 	t.quiet = c.Quiet
-	cfg.Trust, cfg.Began, cfg.Known, cfg.Audit = t.ask, t.began, t.knows, t.record
+	cfg.Trust, cfg.Began, cfg.Known, cfg.Leave, cfg.Audit = t.ask, t.began, t.knows, t.leave, t.record
 	if cfg.Protected = t.protected(); store.IsPath(env["ANTIPHON_STORE"]) { // also if this run keeps no session
 		cfg.Protected = append(cfg.Protected, env["ANTIPHON_STORE"])
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -60,8 +61,9 @@ type truster struct {
 	std   stdio
 	store *trust.Store
 	begun *trust.Store // the transcripts that runs of this user began, without powers
-	audit *audit.Log   // nil if none is written
-	who   *person      // nil if nobody can be asked
+	left  *trust.Ledger
+	audit *audit.Log // nil if none is written
+	who   *person    // nil if nobody can be asked
 
 	said     answer          // in this run
 	saidTo   trust.Powers    // what the answer was about
@@ -70,6 +72,7 @@ type truster struct {
 	seen     strings.Builder // what was shown last
 	remember bool            // the file is remembered, and so is a transcript that it begins
 	now      func() time.Time
+	unsure   sync.Once // whether the transcript is remembered
 }
 
 // answer is what a person said about a file.
@@ -93,7 +96,7 @@ func newTruster(file string, flags *trustFlags, std stdio, env environment, who 
 		return nil, err
 	}
 	begun := trust.Open(filepath.Join(filepath.Dir(store.Path()), "transcripts.jsonl"))
-	return &truster{file: file, all: flags.Trust, std: std, store: store, begun: begun, audit: log, who: who, now: time.Now}, nil
+	return &truster{file: file, all: flags.Trust, std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), audit: log, who: who, now: time.Now}, nil
 }
 
 // record writes to the audit log, if there is one.
@@ -199,13 +202,32 @@ func (t *truster) began(c trust.Claim) {
 }
 
 // knows implements [agentfile.Options].Known.
-func (t *truster) knows(src trust.Source) bool {
+func (t *truster) knows(src trust.Source) (left trust.Left, known bool) {
 	for _, store := range []*trust.Store{t.begun, t.store} {
 		if known, err := store.Knows(src); known && err == nil {
-			return true
+			if left, err = t.left.Left(src.Path); err != nil {
+				t.unremembered(err)
+			}
+			return left, true
 		}
 	}
-	return false
+	return left, false
+}
+
+// leave implements [agentfile.Options].Leave. A record that cannot be written costs a question
+// later, and not the run.
+func (t *truster) leave(left trust.Left) error {
+	if err := t.left.Leave(left); err != nil {
+		t.unremembered(err)
+	}
+	return nil
+}
+
+// unremembered says, once, that what runs leave in the transcript is not known.
+func (t *truster) unremembered(err error) {
+	t.unsure.Do(func() {
+		fmt.Fprintf(t.std.err, "!! what this run adds to the transcript is not remembered as yours: %s\n", printable(err.Error()))
+	})
 }
 
 // name is the name of the file that a claim is about: as typed, unless it is a
