@@ -68,7 +68,11 @@ func TestToolChoiceReset(t *testing.T) {
 func TestHostedToolsAreSent(t *testing.T) {
 	model := &memory{replies: []any{[]item.Item{item.Assistant("x")}}}
 	a := &agent.Agent{Model: model, Tools: []tool.Tool{echo()}}
-	a.Request.Tools = []item.Tool{&item.WebSearchTool{}, &item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}}
+	a.Request.Tools = []item.Tool{
+		&item.WebSearchTool{}, &item.FileSearchTool{VectorStoreIDs: []string{"vs_1"}}, &item.CodeInterpreterTool{Container: `{"type":"auto"}`},
+		&item.ImageGenerationTool{}, &item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}, &item.ToolSearchTool{},
+		&item.ProgrammaticTool{}, &item.UnknownTool{Raw: `{"type":"time_travel","to":1984}`},
+	}
 	for range 2 {
 		if _, err := a.Run(t.Context(), session.New(), item.User("hi")); err != nil {
 			t.Fatal(err)
@@ -79,7 +83,8 @@ func TestHostedToolsAreSent(t *testing.T) {
 		for _, def := range req.Tools {
 			got = append(got, def.ToolType())
 		}
-		if diff := cmp.Diff([]string{"function", "web_search", "mcp"}, got); diff != "" {
+		want := []string{"function", "web_search", "file_search", "code_interpreter", "image_generation", "mcp", "tool_search", "programmatic_tool_calling", "time_travel"}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}

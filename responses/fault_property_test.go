@@ -504,8 +504,15 @@ func TestRetriesAreCounted(t *testing.T) {
 	for range 2 {
 		_ = drain(t, c, hello())
 	}
-	if n := len(srv.Requests()) - 1; n != 1+endpoint.DefaultRetries {
+	sent := srv.Requests()
+	if n := len(sent) - 1; n != 1+endpoint.DefaultRetries {
 		t.Errorf("%d requests", n)
+	}
+	first := sent[0].Header.Get("Idempotency-Key")
+	for _, again := range sent[1:] {
+		if key := again.Header.Get("Idempotency-Key"); key == "" || key == first || key != sent[1].Header.Get("Idempotency-Key") {
+			t.Errorf("the key is %q: want one for the request and its repeats, and another for the one before, which has %q", key, first)
+		}
 	}
 }
 
