@@ -13,3 +13,10 @@ func WatchSync(seen func(dir string)) (undo func()) {
 	}
 	return func() { syncFolder = before }
 }
+
+// LimitSources lowers how much a file may include, until undo is called.
+func LimitSources(bytes int64) (undo func()) {
+	before := maxSources
+	maxSources = bytes
+	return func() { maxSources = before }
+}

@@ -50,6 +50,8 @@ type gate struct {
 	// hashes are those of files that commands name, and hashed is how many bytes they have.
 	hashes map[string]string
 	hashed int64
+	// included is how many bytes of documents, images and files this pass has so far, and payload how many of payloads.
+	included, payload int64
 }
 
 func newGate(p places) *gate {
@@ -82,6 +84,19 @@ func resolved(path string) string {
 func (g *gate) begin(path string) {
 	g.claim, g.withheld, g.places = trust.Claim{Path: path}, false, map[trust.Power]place{}
 	g.reads, g.browses = false, nil
+	g.included, g.payload = 0, 0
+}
+
+// includes counts what a file includes, and returns an error if all of it is too large.
+func (g *gate) includes(size int, payload bool) error {
+	sum, most, what := &g.included, maxSources, "the documents, images and files"
+	if payload {
+		sum, most, what = &g.payload, int64(maxPayload), "the payloads"
+	}
+	if *sum += int64(size); *sum > most {
+		return fmt.Errorf("with it, %s are together larger than %d MiB", what, most>>20)
+	}
+	return nil
 }
 
 // place is where in a file something comes from.

@@ -23,11 +23,14 @@ import (
 )
 
 // maxSource limits a document, an image or a file that a prompt includes, and
-// maxPayload a file that a transcript keeps beside it.
+// maxPayload a file that a transcript keeps beside it. All that a file and its agents include may together be no
+// larger than maxSources, and all payloads than maxPayload: a small file can name a large one many times.
 const (
 	maxSource  = 64 << 20
 	maxPayload = 1 << 30
 )
+
+var maxSources int64 = 256 << 20
 
 // sources reads the sources that a file refers to, as far as the gate lets it. With
 // [Options.Check] agents and the network are not asked.
@@ -146,6 +149,9 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 	}
 	s.o.gate.reads = true
 	data, err := s.o.gate.read(path, limit, placeIn(ref))
+	if err == nil {
+		err = s.o.gate.includes(len(data), ref.Payload)
+	}
 	if err != nil {
 		return nil, "", err
 	}

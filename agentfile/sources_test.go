@@ -258,3 +258,26 @@ func TestLoadCanceled(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// K0: a small file that names a large one many times does not fill the memory.
+func TestSourcesTogether(t *testing.T) {
+	defer agentfile.LimitSources(2 << 20)()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "big.txt"), bytes.Repeat([]byte("a"), 600<<10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[int]string{3: "", 4: "a.md:6:7: <doc> cannot be read: with it, the documents, images and files are together larger than 2 MiB"} {
+		path := filepath.Join(dir, "a.md")
+		text := "<config model=\"rehearsal\"/>\n<user>" + strings.Repeat("\n      <doc src=\"big.txt\" local/>", n) + "\n</user>\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := agentfile.Load(t.Context(), path, agentfile.Options{})
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%d times: %v", n, err)
+		}
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}

@@ -104,8 +104,14 @@ func explainForm(asked, form string, err error) error {
 	return err
 }
 
+// maxConverted is the size of the largest file that is converted.
+const maxConverted = 1 << 30
+
 func (c *convertCommand) input(std stdio) (name string, data []byte, err error) {
 	if c.File != "-" {
+		if info, err := os.Stat(c.File); err == nil && info.Mode().IsRegular() && info.Size() > maxConverted {
+			return "", nil, fmt.Errorf("%s is larger than %d MiB", c.File, maxConverted>>20)
+		}
 		data, err = os.ReadFile(c.File)
 		return c.File, data, err
 	}

@@ -247,3 +247,14 @@ func TestConvertPartsOfAnExport(t *testing.T) {
 		}
 	}
 }
+
+// A file that does not fit in the memory is refused before it is read.
+func TestConvertRefusesHugeFiles(t *testing.T) {
+	path := write(t, filepath.Join(t.TempDir(), "huge.md"), "")
+	if err := os.Truncate(path, 3<<30); err != nil { // which takes no place on the disk
+		t.Skip(err)
+	}
+	if o := program(t, "convert", path, "--to", "items"); o.code != 2 || !strings.Contains(o.err, "huge.md is larger than 1024 MiB") {
+		t.Errorf("exit code %d: %s", o.code, o.err)
+	}
+}
