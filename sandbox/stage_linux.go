@@ -508,21 +508,61 @@ func (s *stage) endAll(all <-chan struct{}) bool {
 }
 
 // endDescendants ends the processes below this one. It stops them first, until there
-// are no new ones: a process that is stopped cannot start others meanwhile.
+// are no new ones: a process that is stopped cannot start others meanwhile. Each is held by
+// a file of the kernel, because its number may be that of any other process of the
+// user as soon as it has ended.
 func endDescendants() {
-	stopped := map[int]bool{}
+	stopped := map[int]int{} // the files that hold them
 	for grown := true; grown; {
 		grown = false
 		for _, pid := range descendants() {
-			if !stopped[pid] {
-				_ = unix.Kill(pid, unix.SIGSTOP)
-				stopped[pid], grown = true, true
+			if _, ok := stopped[pid]; ok {
+				continue
+			}
+			held, err := unix.PidfdOpen(pid, 0)
+			if errors.Is(err, unix.ESRCH) {
+				continue // it has ended
+			}
+			if err != nil {
+				held = -1 // an old kernel, or too many files are open
+			}
+			if isBelow(pid) { // what held holds
+				signalHeld(pid, held, unix.SIGSTOP)
+				stopped[pid], grown = held, true
+			} else if held >= 0 {
+				_ = unix.Close(held)
 			}
 		}
 	}
-	for pid := range stopped {
-		_ = unix.Kill(pid, unix.SIGKILL)
+	for pid, held := range stopped {
+		signalHeld(pid, held, unix.SIGKILL)
+		if held >= 0 {
+			_ = unix.Close(held)
+		}
 	}
+}
+
+func signalHeld(pid, held int, sig unix.Signal) {
+	if held >= 0 {
+		_ = unix.PidfdSendSignal(held, sig, nil, 0)
+		return
+	}
+	_ = unix.Kill(pid, sig)
+}
+
+// isBelow reports whether a process descends from this one.
+func isBelow(pid int) bool {
+	for pid > 1 {
+		parent, ok := parentOf(pid)
+		if !ok {
+			return false
+		}
+		if parent == os.Getpid() {
+			return true
+		}
+		pid = parent
+	}
+	return false
 }
 
 // descendants lists the processes below this one.
