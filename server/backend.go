@@ -44,16 +44,40 @@ type Request struct {
 	// the exact text of others.
 	Object item.Item
 	// Items is the complete input of the model: the history that the request
-	// continues, and its own input. Item references are replaced by their items.
+	// continues, and its own input. Item references are replaced by their items. If the
+	// backend is a [Keeper], it is only the request's own input.
 	Items []item.Item
 	// Own is the number of Items, at the end, that are the request's own input.
 	Own int
 	// WarmUp means that the client wants no output: the request only prepares the one
 	// that follows.
 	WarmUp bool
+	// Stored means that the response will be stored.
+	Stored bool
 
+	previous     string // the stored object that the request continues, or ""
 	conversation string // reserved by this request until it is released
 	streamID     string // of a WebSocket
+}
+
+// own returns the request's own input.
+func (r *Request) own() []item.Item { return r.Items[len(r.Items)-r.Own:] }
+
+// Keeper is a [Backend] that keeps its responses and conversations itself, for example in
+// a log that they are part of. It is the server's [Store] unless [Server].Store is set.
+// The server reads no history for it, adds nothing to its conversations after a response,
+// and stores no end of a response that another process may still be making.
+//
+// Put is called for the first event of a response, with the id that the backend gave to
+// [Writer.Begin], before the event is sent; and for its last event.
+type Keeper interface {
+	Store
+	// Waiting returns the calls that the next request must answer, after a response or in
+	// a conversation. It also knows responses that are not stored, until Forget.
+	Waiting(ctx context.Context, id string) ([]item.Item, error)
+	// Forget removes a response that is not stored, because its connection has ended or
+	// went on to another response. It does nothing for other ids.
+	Forget(id string)
 }
 
 // TokenCounter is a [Backend] that can count the tokens of a request.

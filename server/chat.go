@@ -31,7 +31,8 @@ func (s *Server) chat(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	j.keep = false
+	j.keep, r.Stored = false, false
+	defer func() { s.forget(r, j.id) }()
 	j.w.admit = func(wish string) (string, error) {
 		j.id = cmp.Or(wish, j.w.response.ID)
 		return "chatcmpl-" + name(j.id), nil

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -45,14 +44,27 @@ func (s *Server) change(ctx context.Context, id string, f func(*StoredObject) (o
 	return v, nil
 }
 
-// add adds items to a conversation, in the form that the API returns. It does not
-// overwrite the previous slice, because others may be reading it.
-func (s *Server) add(rec *StoredObject, list []item.Item) (added []item.Item) {
+// added returns items in the form that they have in a conversation: with ids.
+func (s *Server) added(list []item.Item) (added []item.Item) {
 	for _, it := range list {
 		added = append(added, resource(it, s.newID(idPrefix(it.Type())+"_")))
 	}
-	rec.Items = append(slices.Clip(rec.Items), added...)
 	return added
+}
+
+// itemsOf returns the items of a conversation.
+func (s *Server) itemsOf(ctx context.Context, id string) ([]item.Item, *Error) {
+	if _, wrong := s.conversation(ctx, id); wrong != nil {
+		return nil, wrong
+	}
+	items, err := s.store().Items(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, notFound("Conversation", id)
+	case err != nil:
+		return nil, s.failure(err)
+	}
+	return items, nil
 }
 
 // converse reserves the conversation of a request until it is released: only one
@@ -69,8 +81,14 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 		return nil, Invalid("conversation_locked", "", "Another process is currently operating on this conversation. Please retry in a few seconds.")
 	}
 	r.conversation = id
-	rec, wrong := s.conversation(ctx, id)
-	return rec.Items, wrong
+	if k := s.keeper(); k != nil {
+		if _, wrong := s.conversation(ctx, id); wrong != nil {
+			return nil, wrong
+		}
+		return s.waiting(ctx, k, id)
+	}
+	r.previous = id
+	return s.itemsOf(ctx, id)
 }
 
 func (s *Server) hold(id string, r *Request) bool {
@@ -98,17 +116,14 @@ func (s *Server) release(r *Request) {
 // grow adds a response to its conversation. Only a completed response is added,
 // together with its input.
 func (s *Server) grow(j *job, r *api.Response) error {
-	if j.r.conversation == "" {
+	if j.r.conversation == "" || s.keeper() != nil {
 		return nil
 	}
-	_, wrong := s.change(context.WithoutCancel(j.ctx), j.r.conversation, func(rec *StoredObject) (object, *Error) {
-		s.add(rec, append(slices.Clip(j.r.Items[len(j.r.Items)-j.r.Own:]), r.Output...))
-		return nil, nil
-	})
-	if wrong != nil && wrong.Status != http.StatusNotFound { // it may have been deleted meanwhile
-		return wrong
+	err := s.store().Add(context.WithoutCancel(j.ctx), j.r.conversation, s.added(append(slices.Clip(j.r.own()), r.Output...))...)
+	if errors.Is(err, ErrNotFound) { // it was deleted meanwhile
+		return nil
 	}
-	return nil
+	return err
 }
 
 // createConversation serves POST /conversations.
@@ -132,8 +147,7 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	rec := StoredObject{Conversation: &api.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}}
-	s.add(&rec, items)
+	rec := StoredObject{Conversation: &api.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}, Input: s.added(items)}
 	if err := s.store().Put(c.r.Context(), rec); err != nil {
 		return s.failure(err)
 	}
@@ -238,11 +252,11 @@ func (s *Server) deleteConversation(c *call) *Error {
 
 // conversationItems serves GET /conversations/{id}/items.
 func (s *Server) conversationItems(c *call) *Error {
-	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	items, wrong := s.itemsOf(c.r.Context(), c.ids[0])
 	if wrong != nil {
 		return wrong
 	}
-	page, wrong := pageOf(c.r.URL.Query(), rec.Items)
+	page, wrong := pageOf(c.r.URL.Query(), items)
 	if wrong != nil {
 		return wrong
 	}
@@ -266,30 +280,43 @@ func (s *Server) addConversationItems(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	return s.changed(c, func(rec *StoredObject) (object, *Error) { return onePage(s.add(rec, items)), nil })
+	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
+		return wrong
+	}
+	items = s.added(items)
+	switch err := s.store().Add(c.r.Context(), c.ids[0], items...); {
+	case errors.Is(err, ErrNotFound):
+		return notFound("Conversation", c.ids[0])
+	case err != nil:
+		return s.failure(err)
+	}
+	return c.send(onePage(items))
 }
 
 // conversationItem serves GET /conversations/{id}/items/{id}.
 func (s *Server) conversationItem(c *call) *Error {
-	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	items, wrong := s.itemsOf(c.r.Context(), c.ids[0])
 	if wrong != nil {
 		return wrong
 	}
-	i := indexOf(rec.Items, c.ids[1])
+	i := indexOf(items, c.ids[1])
 	if i < 0 {
 		return notFound("Item", c.ids[1])
 	}
-	return c.send(encoded(rec.Items[i].JSON()))
+	return c.send(encoded(items[i].JSON()))
 }
 
 // deleteConversationItem serves DELETE /conversations/{id}/items/{id}.
 func (s *Server) deleteConversationItem(c *call) *Error {
-	return s.changed(c, func(rec *StoredObject) (object, *Error) {
-		i := indexOf(rec.Items, c.ids[1])
-		if i < 0 {
-			return nil, notFound("Item", c.ids[1])
-		}
-		rec.Items = slices.Delete(slices.Clone(rec.Items), i, i+1)
-		return rec.Conversation, nil
-	})
+	rec, wrong := s.conversation(c.r.Context(), c.ids[0])
+	if wrong != nil {
+		return wrong
+	}
+	switch err := s.store().Remove(c.r.Context(), c.ids[0], c.ids[1]); {
+	case errors.Is(err, ErrNotFound):
+		return notFound("Item", c.ids[1])
+	case err != nil:
+		return s.failure(err)
+	}
+	return c.send(rec.Conversation)
 }

@@ -32,6 +32,7 @@ func (s *Server) create(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
+	defer func() { s.forget(r, j.id) }()
 	if isSet(r.Stream) {
 		j.to = c.live(j)
 		return s.run(c.r.Context(), j)

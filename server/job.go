@@ -48,7 +48,10 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		return nil, Invalid("", "", "%v", err)
 	}
 	j := &job{s: s, r: r, began: make(chan struct{}), changed: make(chan struct{}), keep: s.keeps(r.Request)}
-	j.rec = StoredObject{Items: r.Items, Background: isSet(r.Background)}
+	j.rec = StoredObject{Previous: r.previous, Before: len(r.Items) - r.Own, Input: r.own(), Background: isSet(r.Background)}
+	if r.previous == "" { // what it continues, if anything, is not stored
+		j.rec.Before, j.rec.Input = 0, r.Items
+	}
 	j.w = NewWriter(base, j.emit)
 	j.w.StreamID, j.w.clock = r.streamID, s.now
 	j.w.admit = func(id string) (string, error) { return s.admit(j, id) }
@@ -102,6 +105,9 @@ func (s *Server) admit(j *job, wish string) (string, error) {
 	j.id = cmp.Or(wish, j.w.response.ID)
 	if !j.keep {
 		return j.id, nil
+	}
+	if s.keeper() != nil {
+		wish = "" // its ids are unique
 	}
 	for wish != "" {
 		taken, err := s.taken(j.ctx, j.id)
@@ -171,7 +177,13 @@ func (j *job) final(ev api.Event) *api.Response {
 func (j *job) begin(ev api.Event) error {
 	j.first = j.w.Response()
 	if j.keep {
-		if err := j.s.store().Put(j.ctx, StoredObject{Response: j.first, Items: j.r.Items, Background: j.rec.Background}); err != nil {
+		j.rec.Response = j.first
+		err := j.s.store().Put(j.ctx, j.rec)
+		if errors.Is(err, ErrNotFound) && j.rec.Previous != "" { // it was deleted or changed since it was read
+			j.rec.Previous, j.rec.Before, j.rec.Input = "", 0, j.r.Items
+			err = j.s.store().Put(j.ctx, j.rec)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -284,7 +296,7 @@ func (s *Server) keep(j *job, rec StoredObject) error {
 	switch {
 	case !j.keep:
 		return nil
-	case rec.Response.Status == item.StatusCancelled && !rec.Background:
+	case rec.Response.Status == item.StatusCancelled && !rec.Background && s.keeper() == nil:
 		if err := s.store().Delete(ctx, j.id); !errors.Is(err, ErrNotFound) {
 			return err
 		}

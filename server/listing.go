@@ -13,10 +13,9 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// listed returns item n of a response's input in the form that the API returns.
-func (r *StoredObject) listed(n int) item.Item {
-	it := r.Items[n]
-	return resource(it, fmt.Sprintf("%s_%s_%d", idPrefix(it.Type()), name(r.ID()), n))
+// listedAs returns item n of the input of a response in the form that the API returns.
+func listedAs(it item.Item, response string, n int) item.Item {
+	return resource(it, fmt.Sprintf("%s_%s_%d", idPrefix(it.Type()), name(response), n))
 }
 
 // resource returns a stored item in the form that the API returns: with an id, a

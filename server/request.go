@@ -36,7 +36,7 @@ func (s *Server) read(ctx context.Context, body []byte, model string) (*Request,
 // check checks a request as strictly as the real endpoint, and finds the history
 // that it continues. last is the response that a WebSocket remembers, or nil. The
 // caller must release a request that was returned without an error.
-func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, last *StoredObject) (*Request, *Error) {
+func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, last *remembered) (*Request, *Error) {
 	r := &Request{Request: req, Object: object}
 	input := req.InputItems()
 	for _, wrong := range []*Error{checkMembers(req), checkTools(req), checkItems(input)} {
@@ -48,12 +48,15 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil {
 		wrong = s.dereference(ctx, input)
 	}
-	r.Items, r.Own = append(slices.Clip(history), input...), len(input)
+	r.Items, r.Own, r.Stored = append(slices.Clip(history), input...), len(input), s.keeps(req)
 	if wrong == nil && len(r.Items) == 0 {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
 	}
 	if wrong == nil {
 		wrong = checkPairs(r.Items, len(history))
+	}
+	if s.keeper() != nil { // the history was only the calls that wait
+		r.Items = input
 	}
 	if wrong != nil {
 		s.release(r)
@@ -62,8 +65,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	return r, nil
 }
 
-// remember finds the history that a request continues.
-func (s *Server) remember(ctx context.Context, r *Request, last *StoredObject) ([]item.Item, *Error) {
+// remember finds the history that a request continues. If the backend keeps the history,
+// it is only the calls that wait for their outputs.
+func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]item.Item, *Error) {
 	id := r.PreviousResponseID
 	switch {
 	case id != "" && r.Conversation != "":
@@ -73,20 +77,40 @@ func (s *Server) remember(ctx context.Context, r *Request, last *StoredObject) (
 		return s.converse(ctx, r)
 	case id == "":
 		return nil, nil
-	case last != nil && last.ID() == id:
-		return last.all(), nil
+	case last != nil && last.id == id:
+		if k := s.keeper(); k != nil {
+			return s.waiting(ctx, k, id)
+		}
+		return last.items, nil
 	}
 	rec, _, err := s.lookUp(ctx, id, item.StatusFailed)
+	k := s.keeper()
 	switch {
 	case !s.has(Stored) || errors.Is(err, ErrNotFound):
 		return nil, Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", id)
 	case err != nil:
 		return nil, s.failure(err)
-	case rec.Response.Status != item.StatusCompleted:
+	case rec.Response.Status != item.StatusCompleted && (k == nil || !ended(rec.Response)):
 		return nil, Invalid("", "previous_response_id",
 			"Previous response with id '%s' is %s: only a completed response can be continued.", id, rec.Response.Status)
+	case k != nil:
+		return s.waiting(ctx, k, id)
 	}
-	return rec.all(), nil
+	items, err := s.store().Items(ctx, id)
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	r.previous = id
+	return append(slices.Clip(items), rec.Response.Output...), nil
+}
+
+// waiting returns the calls of a response or a conversation that wait for their outputs.
+func (s *Server) waiting(ctx context.Context, k Keeper, id string) ([]item.Item, *Error) {
+	calls, err := k.Waiting(ctx, id)
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	return calls, nil
 }
 
 // dereference replaces item references in the input by their items.
@@ -120,12 +144,13 @@ func (s *Server) item(ctx context.Context, id string) (item.Item, error) {
 		return it, err
 	}
 	n, notNumber := strconv.Atoi(rest[end+1:])
-	rec, missing := s.store().Get(ctx, "resp_"+rest[:end])
-	if notNumber != nil || missing != nil || n < 0 || n >= len(rec.Items) {
+	response := "resp_" + rest[:end]
+	items, missing := s.store().Items(ctx, response)
+	if notNumber != nil || missing != nil || n < 0 || n >= len(items) {
 		return it, cmp.Or(missing, err)
 	}
-	if listed := rec.listed(n); listed.ID() == id {
-		return rec.Items[n], nil
+	if listed := listedAs(items[n], response, n); listed.ID() == id {
+		return items[n], nil
 	}
 	return it, err
 }

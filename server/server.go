@@ -21,7 +21,8 @@ import (
 type Server struct {
 	// Backend makes the responses. It must be set.
 	Backend Backend
-	// Store keeps responses and conversations. Nil means a [Memory].
+	// Store keeps responses and conversations. Nil means the Backend if it is a [Keeper],
+	// and otherwise a [Memory].
 	Store Store
 	// Without lists the parts of the API that this server does not serve.
 	Without []Feature
@@ -134,7 +135,25 @@ func (s *Server) store() Store {
 	if s.Store != nil {
 		return s.Store
 	}
+	if k := s.keeper(); k != nil {
+		return k
+	}
 	return &s.memory
+}
+
+// keeper returns the backend if it keeps the responses, or nil.
+func (s *Server) keeper() Keeper {
+	if k, ok := s.Backend.(Keeper); ok && s.Store == nil {
+		return k
+	}
+	return nil
+}
+
+// forget ends a response that was not stored, and whose connection does not continue it.
+func (s *Server) forget(r *Request, id string) {
+	if k := s.keeper(); k != nil && !r.Stored {
+		k.Forget(id)
+	}
 }
 
 // now returns the time in seconds since 1970.

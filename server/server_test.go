@@ -104,6 +104,14 @@ func (s *failing) Put(ctx context.Context, rec server.StoredObject) error {
 	return s.Memory.Put(ctx, rec)
 }
 
+// Add fails if f fails for the conversation.
+func (s *failing) Add(ctx context.Context, id string, items ...item.Item) error {
+	if err := s.f(server.StoredObject{Conversation: &api.Conversation{ID: id}}); err != nil {
+		return err
+	}
+	return s.Memory.Add(ctx, id, items...)
+}
+
 // A response that could not be stored is not said to be completed.
 func TestStoreFails(t *testing.T) {
 	for _, at := range []string{item.StatusInProgress, item.StatusCompleted} {
@@ -150,8 +158,8 @@ func TestIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		got = append(got, r.ID)
-		if rec, err := store.Get(t.Context(), r.ID); err != nil || !strings.Contains(rec.Items[0].JSON(), text) {
-			t.Errorf("%s: %v, %v", r.ID, rec.Items, err)
+		if rec, err := store.Get(t.Context(), r.ID); err != nil || !strings.Contains(rec.Input[0].JSON(), text) {
+			t.Errorf("%s: %v, %v", r.ID, rec.Input, err)
 		}
 	}
 	if want := "resp_a_1 resp_a resp_a_2 resp_a_3"; strings.Join(got, " ") != want {

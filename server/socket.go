@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -24,7 +25,14 @@ type lane struct {
 	s    *Server
 	ctx  context.Context
 	conn *websocket.Conn
-	last *StoredObject // the last response, which the next request can continue although it is not stored
+	last *remembered // the last response, which the next request can continue although it is not stored
+}
+
+// remembered is a response with its complete input and output. The items are left out if
+// the backend keeps them.
+type remembered struct {
+	id    string
+	items []item.Item
 }
 
 // maxWaiting is the maximum number of requests that wait on a WebSocket.
@@ -50,6 +58,7 @@ func (s *Server) socket(c *call) *Error {
 		<-gone
 	}()
 	l := &lane{s: s, ctx: ctx, conn: conn}
+	defer l.forget(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -94,15 +103,26 @@ func (l *lane) serve(frame []byte) error {
 		wrong = l.s.run(l.ctx, j)
 	}
 	if wrong != nil {
-		if l.last != nil && memberText(frame, "previous_response_id") == l.last.ID() {
-			l.last = nil // the failed request cannot be continued
+		if l.last != nil && memberText(frame, "previous_response_id") == l.last.id {
+			l.forget(nil) // the failed request cannot be continued
 		}
 		return l.write(wrong.frame(memberText(frame, "stream_id")))
 	}
 	if rec := j.record(); rec.Response != nil && rec.Response.Status == item.StatusCompleted {
-		l.last = &rec
+		l.forget(&remembered{rec.ID(), append(slices.Clip(r.Items), rec.Response.Output...)})
+	} else {
+		l.s.forget(r, j.id)
 	}
 	return l.ctx.Err()
+}
+
+// forget replaces the last response. What the backend keeps of it goes, unless it is
+// stored.
+func (l *lane) forget(next *remembered) {
+	if k := l.s.keeper(); k != nil && l.last != nil {
+		k.Forget(l.last.id)
+	}
+	l.last = next
 }
 
 func (l *lane) write(data []byte) error { return l.conn.Write(l.ctx, websocket.MessageText, data) }

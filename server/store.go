@@ -17,21 +17,37 @@ import (
 
 // Store keeps responses and conversations. A [Server] is its only writer. A Store
 // must be safe for concurrent use.
+//
+// A response has its own input and the object that it continues, so a store need not
+// copy the history of each response.
 type Store interface {
-	// Get returns the record with an id, or [ErrNotFound].
+	// Get returns the object with an id, or [ErrNotFound]. The Input of a conversation is
+	// left out.
 	Get(ctx context.Context, id string) (StoredObject, error)
-	// Put stores a record, and replaces the record with the same id. The server stores
-	// a response when it begins and when it ends. A response that is not stored again
-	// was interrupted: the next Server that finds it reports it, and stores it, as
-	// failed.
+	// Items returns the complete input of a response, which begins with the history that
+	// it continues, or the items of a conversation. The caller must not change them. Items
+	// of a response do not change if what it continues is changed or deleted later.
+	Items(ctx context.Context, id string) ([]item.Item, error)
+	// Put stores an object. If there is one with the same id, Put replaces everything
+	// except the items: they are those of the first Put. If the object continues one that
+	// does not exist, or that does not have Before items any more, Put returns
+	// [ErrNotFound].
+	//
+	// The server stores a response when it begins and when it ends. A response that is not
+	// stored again was interrupted: the next Server that finds it reports it, and stores
+	// it, as failed.
 	Put(ctx context.Context, rec StoredObject) error
-	// Delete removes the record with an id, or returns [ErrNotFound].
+	// Add adds items at the end of a conversation, and Remove removes the item with an id.
+	// They return [ErrNotFound] if there is no such conversation or item.
+	Add(ctx context.Context, id string, items ...item.Item) error
+	Remove(ctx context.Context, id, itemID string) error
+	// Delete removes the object with an id, or returns [ErrNotFound].
 	Delete(ctx context.Context, id string) error
-	// Item returns the item with an id from any record, or [ErrNotFound].
+	// Item returns the item with an id from any object, or [ErrNotFound].
 	Item(ctx context.Context, id string) (item.Item, error)
 }
 
-// ErrNotFound means that a store has no record or item with the id.
+// ErrNotFound means that a store has no object or item with the id.
 var ErrNotFound = errors.New("not found")
 
 // StoredObject is a response or a conversation in a [Store]. A store must not change the
@@ -41,9 +57,14 @@ type StoredObject struct {
 	Response *api.Response
 	// Conversation is the conversation, or nil for a response.
 	Conversation *api.Conversation
-	// Items are the items of the conversation or, for a response, its complete input:
-	// the history and then the request's own input.
-	Items []item.Item
+	// Previous is the id of the response or the conversation that a response continues,
+	// or "". Before is the number of items that the response continues: all items and the
+	// output of a response, or all items of a conversation.
+	Previous string
+	Before   int
+	// Input is the response's own input, or the items that a new conversation begins
+	// with.
+	Input []item.Item
 	// Background reports whether the response was made in the background.
 	Background bool
 	// Events are the events of a streamed background response. They are set when it
@@ -60,26 +81,6 @@ func (r *StoredObject) ID() string {
 		return r.Conversation.ID
 	}
 	return ""
-}
-
-// all returns the history for a request that continues this response.
-func (r *StoredObject) all() []item.Item { return append(slices.Clip(r.Items), r.Response.Output...) }
-
-// bytes returns the size of a record. It counts only the JSON of items, which is by
-// far the largest part.
-func (r *StoredObject) bytes() (n int) {
-	for _, it := range r.Items {
-		n += len(it.JSON())
-	}
-	if r.Response != nil {
-		for _, it := range r.Response.Output {
-			n += len(it.JSON())
-		}
-	}
-	for _, ev := range r.Events {
-		n += len(ev.JSON())
-	}
-	return n
 }
 
 // Memory is a [Store] in memory with a limited number and size of records: 64 MiB
@@ -104,12 +105,30 @@ const (
 func (m *Memory) Get(_ context.Context, id string) (StoredObject, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range []*shelf{&m.responses, &m.conversations} {
-		if rec, ok := s.byID[id]; ok {
-			return rec, nil
-		}
+	if rec := m.find(id); rec != nil {
+		return rec.StoredObject, nil
 	}
 	return StoredObject{}, ErrNotFound
+}
+
+// Items implements [Store].
+func (m *Memory) Items(_ context.Context, id string) ([]item.Item, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if rec := m.find(id); rec != nil {
+		return rec.items.all(), nil
+	}
+	return nil, ErrNotFound
+}
+
+// find returns a record, or nil. The caller must hold mu.
+func (m *Memory) find(id string) *record {
+	for _, s := range []*shelf{&m.responses, &m.conversations} {
+		if rec := s.byID[id]; rec != nil {
+			return rec
+		}
+	}
+	return nil
 }
 
 // Put implements [Store].
@@ -123,7 +142,56 @@ func (m *Memory) Put(_ context.Context, rec StoredObject) error {
 	if rec.Response != nil {
 		s = &m.responses
 	}
-	s.put(rec, cmp.Or(m.Max, defaultStored))
+	made := &record{StoredObject: rec}
+	switch old := s.byID[rec.ID()]; {
+	case old != nil:
+		made.Previous, made.Before, made.Input, made.items = old.Previous, old.Before, old.Input, old.items
+	case rec.Previous == "":
+		made.items = (*chain)(nil).with(rec.Input)
+	default:
+		before := m.find(rec.Previous)
+		if before == nil || before.whole().len() != rec.Before {
+			return ErrNotFound
+		}
+		made.items = before.whole().with(rec.Input)
+	}
+	if rec.Conversation != nil {
+		made.Input = nil
+	}
+	s.put(made, cmp.Or(m.Max, defaultStored))
+	return nil
+}
+
+// Add implements [Store].
+func (m *Memory) Add(_ context.Context, id string, items ...item.Item) error {
+	return m.change(id, func(old *chain) (*chain, error) { return old.with(items), nil })
+}
+
+// Remove implements [Store].
+func (m *Memory) Remove(_ context.Context, id, itemID string) error {
+	return m.change(id, func(old *chain) (*chain, error) {
+		list := old.all()
+		i := indexOf(list, itemID)
+		if i < 0 {
+			return nil, ErrNotFound
+		}
+		return (*chain)(nil).with(slices.Delete(list, i, i+1)), nil
+	})
+}
+
+// change replaces the items of a conversation.
+func (m *Memory) change(id string, f func(*chain) (*chain, error)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.conversations.byID[id]
+	if old == nil {
+		return ErrNotFound
+	}
+	items, err := f(old.items)
+	if err != nil {
+		return err
+	}
+	m.conversations.put(&record{StoredObject: old.StoredObject, items: items}, cmp.Or(m.Max, defaultStored))
 	return nil
 }
 
@@ -143,14 +211,9 @@ func (m *Memory) Item(_ context.Context, id string) (item.Item, error) {
 	defer m.mu.Unlock()
 	for _, s := range []*shelf{&m.responses, &m.conversations} {
 		for _, name := range slices.Backward(s.order) {
-			rec := s.byID[name]
-			lists := [][]item.Item{rec.Items}
-			if rec.Response != nil {
-				lists = append(lists, rec.Response.Output)
-			}
-			for _, list := range lists {
-				if i := indexOf(list, id); i >= 0 {
-					return list[i], nil
+			for c := s.byID[name].whole(); c != nil; c = c.before {
+				if i := indexOf(c.items, id); i >= 0 {
+					return c.items[i], nil
 				}
 			}
 		}
@@ -162,18 +225,88 @@ func indexOf(list []item.Item, id string) int {
 	return slices.IndexFunc(list, func(it item.Item) bool { return it.ID() == id })
 }
 
+// chain is a list of items that shares its beginning with other lists. It does not
+// change. Nil is the empty list.
+type chain struct {
+	before *chain
+	items  []item.Item
+	n      int // of all items
+	bytes  int // of the JSON of all items
+}
+
+// with returns the list with further items.
+func (c *chain) with(items []item.Item) *chain {
+	if len(items) == 0 {
+		return c
+	}
+	longer := &chain{before: c, items: items, n: c.len() + len(items), bytes: c.size()}
+	for _, it := range items {
+		longer.bytes += len(it.JSON())
+	}
+	return longer
+}
+
+func (c *chain) len() int {
+	if c == nil {
+		return 0
+	}
+	return c.n
+}
+
+func (c *chain) size() int {
+	if c == nil {
+		return 0
+	}
+	return c.bytes
+}
+
+// all returns a copy of the items.
+func (c *chain) all() []item.Item {
+	list := make([]item.Item, c.len())
+	for at := len(list); c != nil; c = c.before {
+		at -= len(c.items)
+		copy(list[at:], c.items)
+	}
+	return list
+}
+
+// record is an object with its items: the complete input of a response, or the items of
+// a conversation.
+type record struct {
+	StoredObject
+	items *chain
+}
+
+// whole returns the items that an object can be continued after.
+func (r *record) whole() *chain {
+	if r.Response == nil {
+		return r.items
+	}
+	return r.items.with(r.Response.Output)
+}
+
+// bytes returns the size of a record. It counts only the JSON of items, which is by
+// far the largest part, and counts items that records share for each of them.
+func (r *record) bytes() int {
+	n := r.whole().size()
+	for _, ev := range r.Events {
+		n += len(ev.JSON())
+	}
+	return n
+}
+
 // shelf holds records by their ids, oldest first.
 type shelf struct {
-	byID  map[string]StoredObject
+	byID  map[string]*record
 	order []string
 	bytes int
 }
 
 // put stores a record, and removes the oldest records while the limits are exceeded.
 // The newest record stays.
-func (s *shelf) put(rec StoredObject, limit int) {
+func (s *shelf) put(rec *record, limit int) {
 	if s.byID == nil {
-		s.byID = map[string]StoredObject{}
+		s.byID = map[string]*record{}
 	}
 	id := rec.ID()
 	if old, there := s.byID[id]; there {

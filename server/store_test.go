@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func TestShelf(t *testing.T) {
 			}
 			order = append(order, id)
 			it := rapid.SampledFrom(items).Draw(rt, "item")
-			s.put(StoredObject{Response: &api.Response{ID: id}, Items: []item.Item{it}}, limit)
+			s.put(&record{StoredObject{Response: &api.Response{ID: id}}, (*chain)(nil).with([]item.Item{it})}, limit)
 			if _, there := s.byID[id]; !there {
 				rt.Fatal("the newest went")
 			}
@@ -66,15 +67,16 @@ func TestMemory(t *testing.T) {
 	var m Memory
 	ctx := context.Background()
 	said, asked := item.Must(&item.Message{ID: "msg_1", Role: item.RoleAssistant}), item.Must(&item.Message{ID: "msg_2", Role: item.RoleUser})
-	r := StoredObject{Response: &api.Response{ID: "resp_1", Output: []item.Item{said}}, Items: []item.Item{asked}}
-	talk := StoredObject{Conversation: &api.Conversation{ID: "conv_1"}, Items: []item.Item{item.Must(&item.Message{ID: "msg_3", Role: item.RoleUser})}}
+	r := StoredObject{Response: &api.Response{ID: "resp_1", Output: []item.Item{said}}, Input: []item.Item{asked}}
+	talk := StoredObject{Conversation: &api.Conversation{ID: "conv_1"}, Input: []item.Item{item.Must(&item.Message{ID: "msg_3", Role: item.RoleUser})}}
 	for _, rec := range []StoredObject{r, talk} {
 		if err := m.Put(ctx, rec); err != nil {
 			t.Fatal(err)
 		}
 		got, err := m.Get(ctx, rec.ID())
-		if err != nil || got.ID() != rec.ID() || len(got.Items) != 1 {
-			t.Errorf("%s: %+v, %v", rec.ID(), got, err)
+		items, notThere := m.Items(ctx, rec.ID())
+		if err != nil || notThere != nil || got.ID() != rec.ID() || len(items) != 1 {
+			t.Errorf("%s: %+v, %v, %v, %v", rec.ID(), got, items, err, notThere)
 		}
 	}
 	for _, id := range []string{"msg_1", "msg_2", "msg_3"} {
@@ -95,5 +97,52 @@ func TestMemory(t *testing.T) {
 	}
 	if _, err := m.Item(ctx, "msg_1"); err != ErrNotFound {
 		t.Errorf("an item of what was deleted: %v", err)
+	}
+}
+
+// A response in a memory shares the history that it continues, and keeps it when that is
+// changed or deleted. What is not there any more cannot be continued.
+func TestMemoryHistory(t *testing.T) {
+	var m Memory
+	ctx := t.Context()
+	message := func(id string) item.Item { return item.Must(&item.Message{ID: id, Role: item.RoleUser}) }
+	put := func(rec StoredObject) error { return m.Put(ctx, rec) }
+	ids := func(of string) string {
+		items, err := m.Items(ctx, of)
+		if err != nil {
+			t.Error(err)
+		}
+		var list []string
+		for _, it := range items {
+			list = append(list, it.ID())
+		}
+		return strings.Join(list, " ")
+	}
+	first := StoredObject{Response: &api.Response{ID: "resp_1", Output: []item.Item{message("b")}}, Input: []item.Item{message("a")}}
+	second := StoredObject{Response: &api.Response{ID: "resp_2"}, Previous: "resp_1", Before: 2, Input: []item.Item{message("c")}}
+	talk := StoredObject{Conversation: &api.Conversation{ID: "conv_1"}, Input: []item.Item{message("x"), message("y")}}
+	inTalk := StoredObject{Response: &api.Response{ID: "resp_3"}, Previous: "conv_1", Before: 2, Input: []item.Item{message("z")}}
+	for _, rec := range []StoredObject{first, second, talk, inTalk, inTalk} {
+		if err := put(rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(m.Delete(ctx, "resp_1"), m.Remove(ctx, "conv_1", "x"), m.Add(ctx, "conv_1", message("w"))); err != nil {
+		t.Fatal(err)
+	}
+	for of, want := range map[string]string{"resp_2": "a b c", "resp_3": "x y z", "conv_1": "y w"} {
+		if got := ids(of); got != want {
+			t.Errorf("%s has %s, want %s", of, got, want)
+		}
+	}
+	inTalk.Response = &api.Response{ID: "resp_4"}
+	inTalk.Before = 3
+	for _, rec := range []StoredObject{{Response: &api.Response{ID: "resp_5"}, Previous: "resp_1"}, inTalk} {
+		if err := put(rec); err != ErrNotFound {
+			t.Errorf("%s: %v", rec.ID(), err)
+		}
+	}
+	if err := errors.Join(m.Remove(ctx, "conv_1", "x"), m.Add(ctx, "conv_2")); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
 	}
 }

@@ -45,7 +45,7 @@ func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObje
 	if err == nil && rec.Response == nil {
 		err = ErrNotFound // it is a conversation
 	}
-	if err == nil && !ended(rec.Response) {
+	if err == nil && !ended(rec.Response) && s.keeper() == nil {
 		rec, err = s.interrupt(ctx, id, interrupted)
 	}
 	return rec, nil, err
@@ -164,9 +164,12 @@ func (s *Server) inputItems(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	list := make([]item.Item, len(rec.Items))
+	list, err := s.store().Items(c.r.Context(), rec.ID())
+	if err != nil {
+		return s.failure(err)
+	}
 	for i := range list {
-		list[i] = rec.listed(i)
+		list[i] = listedAs(list[i], rec.ID(), i)
 	}
 	page, wrong := pageOf(c.r.URL.Query(), list)
 	if wrong != nil {
