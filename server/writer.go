@@ -140,14 +140,14 @@ func (w *Writer) Item(it item.Item) error {
 // streams reports whether an item has text to stream.
 func streams(v item.Value) bool {
 	switch v.(type) {
-	case *item.Message, *item.Reasoning, *item.FunctionCall, *item.CustomToolCall:
+	case *item.Message, *item.Reasoning, *item.FunctionCall, *item.CustomToolCall, *item.MCPCall:
 		return true
 	}
 	return false
 }
 
-// Open begins an output item: a message, reasoning, a function call or a call of a
-// custom tool. Its first event does not contain the text of v, but has an id, a
+// Open begins an output item: a message, reasoning, a function call, or a call of a
+// custom tool or of a tool that the server runs (item.MCPCall). Its first event does not contain the text of v, but has an id, a
 // status and, for a message, the role assistant. [Writer.Delta] adds to its text;
 // [Writer.Close] or [Writer.CloseAs] ends it. An open item is closed first.
 func (w *Writer) Open(v item.Value) error {
@@ -166,7 +166,11 @@ func (w *Writer) Open(v item.Value) error {
 		return w.fail(err)
 	}
 	w.open = o
-	return w.tell(&api.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+	w.tell(&api.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
+	if _, runs := v.(*item.MCPCall); runs {
+		w.tell(&api.ProgressEvent{ItemEvent: w.inItem(), Type: api.EventMCPInProgress})
+	}
+	return w.err
 }
 
 // first returns the item in its initial form, and determines the id.
@@ -192,6 +196,11 @@ func (o *openItem) first() item.Value {
 	case *item.CustomToolCall:
 		first := *v
 		first.ID, first.Input = cmp.Or(v.ID, o.id), ""
+		o.id = first.ID
+		return &first
+	case *item.MCPCall:
+		first := *v
+		first.ID, first.Status, first.Arguments, first.Output, first.Error = cmp.Or(v.ID, o.id), item.StatusInProgress, "", "", nil
 		o.id = first.ID
 		return &first
 	}
@@ -232,8 +241,11 @@ func (w *Writer) Delta(text string) error {
 	case *item.SummaryText:
 		return w.tell(&api.SummaryTextDeltaEvent{SummaryEvent: w.inSummary(), Delta: text})
 	}
-	if _, custom := w.open.value.(*item.CustomToolCall); custom {
+	switch w.open.value.(type) {
+	case *item.CustomToolCall:
 		return w.tell(&api.CustomInputDeltaEvent{ItemEvent: w.inItem(), Delta: text})
+	case *item.MCPCall:
+		return w.tell(&api.MCPArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
 	}
 	return w.tell(&api.ArgumentsDeltaEvent{ItemEvent: w.inItem(), Delta: text})
 }
@@ -267,6 +279,10 @@ func (w *Writer) Close() error {
 	case *item.CustomToolCall:
 		last := *v
 		last.Input = text
+		return w.finish(&last)
+	case *item.MCPCall:
+		last := *v
+		last.Arguments = text
 		return w.finish(&last)
 	}
 	return w.err
@@ -317,6 +333,17 @@ func (w *Writer) finish(v item.Value) error {
 		c.ID = w.open.id
 		w.rest(c.Input)
 		w.tell(&api.CustomInputDoneEvent{ItemEvent: w.inItem(), Input: c.Input})
+		last = &c
+	case *item.MCPCall:
+		c := *v
+		c.ID, c.Status = w.open.id, cmp.Or(v.Status, item.StatusCompleted)
+		w.rest(c.Arguments)
+		w.tell(&api.MCPArgumentsDoneEvent{ItemEvent: w.inItem(), Arguments: c.Arguments})
+		done := api.EventMCPCompleted
+		if c.Status != item.StatusCompleted {
+			done = api.EventMCPFailed
+		}
+		w.tell(&api.ProgressEvent{ItemEvent: w.inItem(), Type: done})
 		last = &c
 	}
 	w.open = nil
@@ -557,4 +584,5 @@ var idPrefixes = map[item.Type]string{
 	item.TypeMessage: "msg", item.TypeReasoning: "rs", item.TypeCompaction: "cmp",
 	item.TypeFunctionCall: "fc", item.TypeFunctionCallOutput: "fco",
 	item.TypeCustomToolCall: "ctc", item.TypeCustomToolCallOutput: "ctco",
+	item.TypeMCPCall: "mcp", item.TypeMCPApprovalRequest: "mcpr", item.TypeMCPApprovalResponse: "mcpa",
 }

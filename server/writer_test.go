@@ -43,9 +43,10 @@ func TestWriter(t *testing.T) {
 	thought := &item.Reasoning{Summary: []item.Part{&item.SummaryText{Text: "Hm, well"}}, EncryptedContent: "gAAA"}
 	call := &item.FunctionCall{CallID: "c1", Name: "f", Arguments: `{"a": 1}`}
 	custom := &item.CustomToolCall{CallID: "c2", Name: "g", Input: "x, y"}
+	run := &item.MCPCall{ServerLabel: "s", Name: "h", Arguments: `{"b": 2}`, Output: "done", Status: item.StatusCompleted}
 	search := item.JSON(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}}`)
 	whole := func(w *server.Writer) {
-		for _, v := range []item.Value{thought, call, custom, &item.Unknown{Raw: search}} {
+		for _, v := range []item.Value{thought, call, custom, run, &item.Unknown{Raw: search}} {
 			_ = w.Item(item.Must(v))
 		}
 		_ = w.Item(item.Assistant("Hello, you"))
@@ -60,6 +61,8 @@ func TestWriter(t *testing.T) {
 		_ = w.Close()
 		_ = w.Open(&item.CustomToolCall{CallID: "c2", Name: "g"})
 		_ = w.Delta(custom.Input)
+		_ = w.Open(&item.MCPCall{ServerLabel: "s", Name: "h", Output: "done"})
+		_ = w.Delta(run.Arguments)
 		_ = w.Item(item.Must(&item.Unknown{Raw: search}))
 		_ = w.Text("Hello, ")
 		_ = w.Text("you")
@@ -74,6 +77,9 @@ func TestWriter(t *testing.T) {
 		_ = w.Open(custom)
 		_ = w.Delta(custom.Input)
 		_ = w.CloseAs(item.Must(custom))
+		_ = w.Open(&item.MCPCall{ServerLabel: "s", Name: "h"})
+		_ = w.Delta(`{"b"`)
+		_ = w.CloseAs(item.Must(run))
 		_ = w.Item(item.Must(&item.Unknown{Raw: search}))
 		_ = w.Text("Hello, ")
 		_ = w.CloseAs(item.Assistant("Hello, you"))
@@ -100,7 +106,7 @@ func TestWriter(t *testing.T) {
 	for _, it := range want.Output {
 		ids = append(ids, it.ID())
 	}
-	if d := cmp.Diff("rs_resp_1_0 fc_resp_1_1 ctc_resp_1_2 ws_1 msg_resp_1_4", strings.Join(ids, " ")); d != "" {
+	if d := cmp.Diff("rs_resp_1_0 fc_resp_1_1 ctc_resp_1_2 mcp_resp_1_3 ws_1 msg_resp_1_5", strings.Join(ids, " ")); d != "" {
 		t.Errorf("ids (-want +got):\n%s", d)
 	}
 }
