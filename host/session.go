@@ -158,6 +158,9 @@ const (
 // sessions of another file with the same name, for example of a file that was moved,
 // and sessions of the same file with a similar name. U7
 func (h *Host) tellNew(ctx context.Context, path string) error {
+	if h.cfg.Notify == nil {
+		return nil
+	}
 	h.tellOf(NoticeNew, h.Info, "new session %s", called(h.Info))
 	left := maxNearby
 	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) error {

@@ -64,6 +64,9 @@ func (s *Server) itemsOf(ctx context.Context, id string) ([]item.Item, *Error) {
 	case err != nil:
 		return nil, s.failure(err)
 	}
+	for i, it := range items { // a store may have items of responses, whose input needs no ids
+		items[i] = listedAs(it, id, i)
+	}
 	return items, nil
 }
 

@@ -119,6 +119,7 @@ func (c *call) streams(id string) {
 	c.name(id)
 	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
+	c.w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
 }
 
 // live returns a function that sends each event of a response immediately.

@@ -48,6 +48,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil {
 		wrong = s.dereference(ctx, input)
 	}
+	if s.keeper() != nil {
+		history = unanswered(history, input)
+	}
 	r.Items, r.Own, r.Stored = append(slices.Clip(history), input...), len(input), s.keeps(req)
 	if wrong == nil && len(r.Items) == 0 {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
@@ -102,6 +105,17 @@ func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]
 	}
 	r.previous = id
 	return append(slices.Clip(items), rec.Response.Output...), nil
+}
+
+// unanswered returns the waiting calls that a request must answer: those that it does
+// not repeat, and requests for approval only if it answers them, because somebody else may.
+func unanswered(waiting, input []item.Item) []item.Item {
+	return slices.DeleteFunc(waiting, func(call item.Item) bool {
+		named := func(is func(item.Item) bool) bool {
+			return slices.ContainsFunc(input, func(it item.Item) bool { return is(it) && it.CallID() == call.CallID() })
+		}
+		return named(item.Item.IsCall) || call.Type() == item.TypeMCPApprovalRequest && !named(item.Item.IsOutput)
+	})
 }
 
 // waiting returns the calls of a response or a conversation that wait for their outputs.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -67,20 +68,7 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	server := &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if wrong := onLoopback(r); wrong != nil {
-				wrong.answer(w)
-				return
-			}
-			if s.enter() {
-				defer s.running.Done()
-				s.ServeHTTP(w, r)
-			}
-		}),
-		ReadHeaderTimeout: 30 * time.Second,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-	}
+	server := s.onLoopback(ctx)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -94,6 +82,70 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 		s.Close()
 	})
 	return "http://" + listener.Addr().String() + "/v1", stop, nil
+}
+
+// onLoopback returns a server for a listener on a loopback address. ctx is that of its
+// requests.
+func (s *Server) onLoopback(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if wrong := onLoopback(r); wrong != nil {
+				wrong.answer(w)
+				return
+			}
+			if s.enter() {
+				defer s.running.Done()
+				s.ServeHTTP(w, r)
+			}
+		}),
+		ReadHeaderTimeout: 30 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+}
+
+// goodbye is how long clients have to read the end of their responses when a server ends.
+const goodbye = 5 * time.Second
+
+// Serve serves on a listener, which it closes, until ctx is done. Then it accepts no more
+// connections, calls drain, which ends the running responses, and returns when clients
+// have read them, or a few seconds later. drain may be nil. The address must be loopback,
+// because the server has no keys; see [Server.Start]. V6
+func (s *Server) Serve(ctx context.Context, l net.Listener, drain func()) error {
+	if s.Backend == nil {
+		return errors.Join(errors.New("server: no Backend is set"), l.Close())
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return errors.Join(fmt.Errorf("server: %s is not a loopback address: everybody who reaches it could use the server, which has no keys", l.Addr()), l.Close())
+	}
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	server := s.onLoopback(requests)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		s.Close()
+		return err
+	case <-ctx.Done():
+	}
+	last, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_ = server.Shutdown(last) // what is left is closed below
+	}()
+	if drain != nil {
+		drain()
+	}
+	cancel() // ends WebSockets and requests that are not about responses
+	late := time.AfterFunc(goodbye, stop)
+	<-closed
+	late.Stop()
+	_ = server.Close() // errors of connections do not matter any more
+	<-failed
+	s.Close()
+	return nil
 }
 
 // Close cancels background responses and waits for them. Shut down the [http.Server]

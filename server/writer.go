@@ -466,6 +466,15 @@ func (w *Writer) Incomplete(reason string) error {
 	return w.tell(&api.IncompleteEvent{ResponseEvent: w.about()})
 }
 
+// Interrupt ends a response early for a reason that the API has no word for, which the
+// error of the response tells. What was written is kept.
+func (w *Writer) Interrupt(code, message string) error {
+	w.end(item.StatusIncomplete)
+	w.response.Error = &api.APIError{Code: code, Message: message}
+	w.response.Extra.Delete("error")
+	return w.tell(&api.IncompleteEvent{ResponseEvent: w.about()})
+}
+
 // Fail ends a response with an error. A [Server] calls it when the backend returns
 // an error after the response began.
 func (w *Writer) Fail(code, message string) error {

@@ -31,6 +31,7 @@ import (
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -958,6 +959,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Backend]()},
 	{"server", reflect.TypeFor[server.BackendFunc]()},
 	{"server", reflect.TypeFor[server.Request]()},
+	{"server", reflect.TypeFor[server.Keeper]()},
 	{"server", reflect.TypeFor[server.TokenCounter]()},
 	{"server", reflect.TypeFor[server.Compactor]()},
 	{"server", reflect.TypeFor[server.ModelLister]()},
@@ -969,6 +971,8 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.StoredObject]()},
 	{"server", reflect.TypeFor[server.Memory]()},
 	{"server", reflect.TypeFor[server.Writer]()},
+	{"server/agents", reflect.TypeFor[agents.Agent]()},
+	{"server/agents", reflect.TypeFor[agents.Backend]()},
 	{"session", reflect.TypeFor[session.Immediate]()},
 	{"session", reflect.TypeFor[session.Locker]()},
 	{"session", reflect.TypeFor[session.Holder]()},
