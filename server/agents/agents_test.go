@@ -1,0 +1,338 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+const reader = `<tool name="read_file"><read id="here" path="${prompt_dir}"/></tool>` + "\n"
+
+// The tools of an agent run here, and clients see them as MCP calls, streamed or not. A
+// response is the same when it is read later. V1
+func TestTools(t *testing.T) {
+	w := serving(t, reader, `
+turn
+  reason Look first.
+  say I look.
+  call read_file {"path": "note.txt"}
+  call read_file {"path": "missing.txt"}
+turn
+  say It says: {{output "read_file" 1}}
+`, nil)
+	write(t, w.dir, "note.txt", "Rain.")
+	const want = "reasoning: | message:I look. | mcp_call:read_file | mcp_call:read_file | message:It says: Rain."
+	made := w.create(`{"model":"it","input":"What does it say?","metadata":{"a":"b"}}`)
+	if got := kinds(made); got != want || made.Status != item.StatusCompleted || made.Usage == nil || made.Usage.TotalTokens == 0 {
+		t.Errorf("%s: %s, %+v", made.Status, got, made.Usage)
+	}
+	call, err := item.As[item.MCPCall](made.Output[2])
+	if err != nil || call.ServerLabel != "it" || call.Output != "Rain." || call.Arguments != `{"path": "note.txt"}` || call.Error != nil {
+		t.Errorf("%+v, %v", call, err)
+	}
+	if failed, err := item.As[item.MCPCall](made.Output[3]); err != nil || failed.Error == nil || failed.Status != item.StatusFailed {
+		t.Errorf("%+v, %v", failed, err)
+	}
+	w.same(made)
+	events, streamed := w.stream(`{"model":"it","input":"What does it say?","stream":true}`)
+	if got := kinds(streamed); got != want {
+		t.Error(got)
+	}
+	w.same(streamed)
+	seen := map[api.EventType]int{}
+	for _, ev := range events {
+		seen[ev.Type]++
+	}
+	for _, typ := range []api.EventType{api.EventTextDelta, api.EventMCPInProgress, api.EventMCPArgumentsDelta, api.EventMCPArgumentsDone, api.EventMCPCompleted, api.EventMCPFailed} {
+		if seen[typ] == 0 {
+			t.Errorf("no %s", typ)
+		}
+	}
+	if status, body := w.send(http.MethodGet, "responses/"+made.ID+"/input_items", ""); status != http.StatusOK || !strings.Contains(body, "What does it say?") || strings.Contains(body, "Be brief") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A response can be continued any number of times: the first time in its session, then in
+// forks. The item of a response can be named. F3
+func TestContinue(t *testing.T) {
+	w := serving(t, "", "turn\n  say A: {{question}}\nround\nturn\n  say B: {{question}}\nround\nturn\n  say C: {{question}}\n", nil)
+	first := w.create(`{"model":"it","input":"one"}`)
+	second := w.create(`{"model":"it","input":"two","previous_response_id":"` + first.ID + `"}`)
+	third := w.create(`{"model":"it","input":"three","previous_response_id":"` + second.ID + `"}`)
+	fork := w.create(`{"model":"it","input":"other","previous_response_id":"` + first.ID + `"}`)
+	for r, want := range map[*api.Response]string{first: "message:A: one", second: "message:B: two", third: "message:C: three", fork: "message:B: other"} {
+		if got := kinds(r); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		w.same(r)
+	}
+	inOne := func(a, b *api.Response) bool { return strings.Split(a.ID, "_")[1] == strings.Split(b.ID, "_")[1] }
+	if !inOne(first, second) || !inOne(first, third) || inOne(first, fork) {
+		t.Errorf("%s, %s, %s, %s", first.ID, second.ID, third.ID, fork.ID)
+	}
+	if _, body := w.send(http.MethodGet, "responses/"+third.ID+"/input_items?order=asc", ""); strings.Count(body, `"role"`) != 5 {
+		t.Error(body)
+	}
+	named := w.create(`{"model":"it","input":[{"role":"user","content":"before"},{"type":"item_reference","id":"` + first.Output[0].ID() + `"},{"role":"user","content":"after"}]}`)
+	if _, body := w.send(http.MethodGet, "responses/"+named.ID+"/input_items", ""); !strings.Contains(body, "A: one") {
+		t.Error(body)
+	}
+	w.refused(http.MethodPost, "responses", `{"model":"it","input":"x","previous_response_id":"resp_unknown"}`, "not found")
+	w.refused(http.MethodPost, "responses", `{"model":"other","input":"x"}`, "does not exist")
+	for _, r := range []*api.Response{second, first, third} {
+		if status, body := w.send(http.MethodDelete, "responses/"+r.ID, ""); status != http.StatusOK {
+			t.Errorf("%d %s", status, body)
+		}
+		w.refused(http.MethodGet, "responses/"+r.ID, "", "not found")
+	}
+	left := 0
+	for _, err := range w.b.Store.List(t.Context(), session.Query{}) {
+		if left++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left != 2 { // the fork, and the one with the named item
+		t.Errorf("%d sessions are left", left)
+	}
+	w.same(fork)
+}
+
+const asking = `<tool name="open_door" command="echo opened" description="Opens the door." approval="ask"/>` + "\n"
+
+const doors = `
+turn
+  call read_file {"path": "note.txt"}
+  call look {"at": "door"}
+  call open_door {}
+turn
+  say Looked: {{output "look" 1}}. Door: {{output "open_door" 1}}
+`
+
+const look = `"tools":[{"type":"function","name":"look","parameters":{"type":"object","properties":{"at":{"type":"string"}}}}]`
+
+// Tools of the client, of the agent, and a call that waits for an approval work in one
+// turn, in the order of the calls. Only the client's answer lets the call run.
+func TestBothKinds(t *testing.T) {
+	for _, approve := range []bool{true, false} {
+		w := serving(t, reader+asking, doors, nil)
+		write(t, w.dir, "note.txt", "Rain.")
+		first := w.create(`{"model":"it","input":"Go.",` + look + `}`)
+		if got := kinds(first); got != "mcp_call:read_file | function_call:look | mcp_approval_request:open_door" {
+			t.Fatal(got)
+		}
+		w.same(first)
+		call, request := first.Output[1], first.Output[2]
+		next := `{"model":"it",` + look + `,"previous_response_id":"` + first.ID + `","input":[`
+		w.refused(http.MethodPost, "responses", next+`{"role":"user","content":"x"}]}`, "No tool output found for function call")
+		answer := fmt.Sprintf(`{"type":"mcp_approval_response","approval_request_id":%q,"approve":%v,"reason":"not now"}`, request.ID(), approve)
+		output := fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"a red door"}`, call.CallID())
+		second := w.create(next + answer + "," + output + "]}")
+		got := kinds(second)
+		if !strings.HasPrefix(got, "mcp_call:open_door | message:Looked: a red door. Door: ") || strings.Contains(got, "Door: opened") != approve || strings.Contains(got, "not now") == approve {
+			t.Errorf("approve %v: %s", approve, got)
+		}
+		ran, err := item.As[item.MCPCall](second.Output[0])
+		if err != nil || ran.ApprovalRequestID != request.ID() || (ran.Error == nil) != approve {
+			t.Errorf("%+v, %v", ran, err)
+		}
+		w.same(second)
+		if _, body := w.send(http.MethodGet, "responses/"+second.ID+"/input_items", ""); !strings.Contains(body, `"mcp_approval_response"`) || !strings.Contains(body, "a red door") {
+			t.Error(body)
+		}
+		w.refused(http.MethodPost, "responses", `{"model":"it","previous_response_id":"`+second.ID+`","input":[`+answer+`]}`, request.ID())
+	}
+}
+
+// A call that waits is asked about again until it is answered, also if the answer comes
+// from elsewhere. An answer must come with what it continues.
+func TestApprovalElsewhere(t *testing.T) {
+	w := serving(t, asking, "turn\n  call open_door {}\nturn\n  say Door: {{output \"open_door\" 1}}\n", nil)
+	first := w.create(`{"model":"it","input":"Go."}`)
+	request := first.Output[0]
+	again := w.create(`{"model":"it","input":"Well?","previous_response_id":"` + first.ID + `"}`)
+	if got := kinds(again); got != "mcp_approval_request:open_door" {
+		t.Fatal(got)
+	}
+	w.same(again)
+	stateless := fmt.Sprintf(`{"model":"it","input":[{"role":"user","content":"Go."},%s,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, request.JSON(), request.ID())
+	w.refused(http.MethodPost, "responses", stateless, "no call waits")
+	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(first.ID, "_")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := agent.PendingApprovals(t.Context(), s)
+	if err != nil || len(pending) != 1 {
+		t.Fatal(pending, err)
+	}
+	if err := agent.Decide(t.Context(), s, agent.Decision{CallID: pending[0].CallID, Allow: true, By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	last := w.create(`{"model":"it","input":"Now?","previous_response_id":"` + again.ID + `"}`)
+	if got := kinds(last); !strings.HasPrefix(got, "mcp_call:open_door | message:") {
+		t.Error(got)
+	}
+}
+
+// A conversation is a session of an agent.
+func TestConversation(t *testing.T) {
+	w := serving(t, "", "turn\n  say A: {{question}}\nround\nturn\n  say B: {{question}}\n", nil)
+	_, body := w.send(http.MethodPost, "conversations", `{"metadata":{"x":"y"},"items":[{"type":"message","role":"user","content":"earlier"}]}`)
+	w.spec.Check(t, "ConversationResource", []byte(body))
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() string {
+		_, body := w.send(http.MethodGet, "conversations/"+talk.ID+"/items?order=asc", "")
+		w.spec.Check(t, "ConversationItemList", []byte(body))
+		return body
+	}
+	if got := list(); strings.Count(got, `"role"`) != 1 {
+		t.Error(got)
+	}
+	for i, want := range []string{"message:A: one", "message:B: two"} {
+		r := w.create(fmt.Sprintf(`{"model":"it","conversation":%q,"input":%q}`, talk.ID, []string{"one", "two"}[i]))
+		if got := kinds(r); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		w.same(r)
+	}
+	if status, body := w.send(http.MethodPost, "conversations/"+talk.ID+"/items", `{"items":[{"type":"message","role":"user","content":"later"}]}`); status != http.StatusOK {
+		t.Error(body)
+	}
+	if got := list(); strings.Count(got, `"role"`) != 6 || strings.Index(got, "earlier") > strings.Index(got, "A: one") || !strings.Contains(got, "later") {
+		t.Error(got)
+	}
+	w.refused(http.MethodPost, "conversations/"+talk.ID+"/items", `{"items":[{"type":"function_call_output","call_id":"c","output":"x"}]}`, "only messages")
+	if status, body := w.send(http.MethodPost, "conversations/"+talk.ID, `{"metadata":{"x":"z"}}`); status != http.StatusOK || !strings.Contains(body, `"z"`) {
+		t.Error(body)
+	}
+	if status, body := w.send(http.MethodDelete, "conversations/"+talk.ID, ""); status != http.StatusOK {
+		t.Error(body)
+	}
+	w.refused(http.MethodGet, "conversations/"+talk.ID, "", "not found")
+	for info, err := range w.b.Store.List(t.Context(), session.Query{Archived: true}) {
+		t.Errorf("left: %+v, %v", info, err)
+	}
+}
+
+// The client's instructions follow the agent's, and hold for their request alone.
+func TestInstructions(t *testing.T) {
+	w := serving(t, "", "turn\n  say A\nround\nturn\n  say B\nround\nturn\n  say C\n", nil)
+	first := w.create(`{"model":"it","input":"one","instructions":"Speak like a pirate."}`)
+	second := w.create(`{"model":"it","input":"two","instructions":"Speak like a pirate.","previous_response_id":"` + first.ID + `"}`)
+	third := w.create(`{"model":"it","input":"three","previous_response_id":"` + second.ID + `"}`)
+	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(third.ID, "_")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(seq int64) string {
+		var v session.View
+		for e := range s.Entries() {
+			if e.Seq > seq {
+				break
+			}
+			v.Apply(e)
+		}
+		var all strings.Builder
+		for _, it := range v.Items().All() {
+			all.WriteString(it.JSON())
+		}
+		return all.String()
+	}
+	var ends []int64
+	for e := range s.Entries() {
+		if _, ok := e.Body.(session.TurnStarted); ok {
+			ends = append(ends, e.Seq)
+		}
+	}
+	if len(ends) != 3 {
+		t.Fatal(ends)
+	}
+	for i, want := range []int{1, 1, 0} {
+		got := at(ends[i])
+		if strings.Count(got, "pirate") != want || want > 0 && strings.Index(got, "Be brief") > strings.Index(got, "pirate") {
+			t.Errorf("turn %d: %s", i, got)
+		}
+	}
+	if _, body := w.send(http.MethodGet, "responses/"+third.ID+"/input_items", ""); strings.Contains(body, "pirate") {
+		t.Error(body)
+	}
+}
+
+// What an agent does not do is refused by name. V1
+func TestRefused(t *testing.T) {
+	w := serving(t, reader, "turn\n  say A\n", nil)
+	for member, message := range map[string]string{
+		`"max_tool_calls":3`:                                                   "max_tool_calls",
+		`"truncation":"auto"`:                                                  "truncation",
+		`"prompt":{"id":"pmpt_1"}`:                                             "prompt",
+		`"tools":[{"type":"web_search"}]`:                                      "web_search",
+		`"tools":[{"type":"function","name":"read_file"}]`:                     "the agent has a tool called 'read_file' itself",
+		`"previous_response_id":"resp_1","conversation":"c"`:                   "only providing one of",
+		`"conversation":"conv_1"`:                                              "not found",
+		`"tools":[{"type":"function","name":"bad name"}]`:                      "bad name",
+		`"input":[{"type":"function_call_output","call_id":"c","output":"x"}]`: "No tool call found",
+	} {
+		input := `"input":"x",`
+		if strings.HasPrefix(member, `"input"`) {
+			input = ""
+		}
+		w.refused(http.MethodPost, "responses", `{"model":"it",`+input+member+`}`, message)
+	}
+	w.refused(http.MethodPost, "responses/compact", `{"model":"it","input":"x"}`, "Not allowed to POST")
+	for _, err := range w.b.Store.List(t.Context(), session.Query{}) {
+		t.Error("a refused request left a session", err)
+	}
+}
+
+// A response that is not stored is nowhere when it has ended, and Chat Completions work.
+func TestNotStored(t *testing.T) {
+	w := serving(t, reader, "turn\n  call read_file {\"path\": \"note.txt\"}\nturn\n  say It says: {{output \"read_file\" 1}}\n", nil)
+	write(t, w.dir, "note.txt", "Rain.")
+	r := w.create(`{"model":"it","input":"x","store":false}`)
+	if got := kinds(r); got != "mcp_call:read_file | message:It says: Rain." {
+		t.Error(got)
+	}
+	w.refused(http.MethodGet, "responses/"+r.ID, "", "not found")
+	w.refused(http.MethodPost, "responses", `{"model":"it","input":"x","previous_response_id":"`+r.ID+`"}`, "not found")
+	// A client that keeps the history itself sends the agent's calls back.
+	again := w.create(`{"model":"it","store":false,"input":[{"role":"user","content":"x"},` + r.Output[0].JSON() + "," + r.Output[1].JSON() + `,{"role":"user","content":"y"}]}`)
+	if again.Status != item.StatusCompleted {
+		t.Error(kinds(again))
+	}
+	status, body := w.send(http.MethodPost, "chat/completions", `{"model":"it","messages":[{"role":"user","content":"x"}]}`)
+	if status != http.StatusOK || !strings.Contains(body, "It says: Rain.") {
+		t.Errorf("%d %s", status, body)
+	}
+	w.spec.Check(t, "CreateChatCompletionResponse", []byte(body))
+	for _, err := range w.b.Store.List(t.Context(), session.Query{}) {
+		t.Error("a session is stored", err)
+	}
+}
+
+// The file of an agent that changes is not run before somebody agrees to the change. K6
+func TestChanged(t *testing.T) {
+	w := serving(t, "", "turn\n  say A\n", func(b *agents.Backend) { b.Agents[0].Config.Trust = nil })
+	if r := w.create(`{"model":"it","input":"x"}`); kinds(r) != "message:A" {
+		t.Error(kinds(r))
+	}
+	write(t, w.dir, "it.md", "<config model=\"rehearsal:it.script\"/>\n<tool name=\"wipe\" command=\"true\" approval=\"allow\" description=\"x\"/>\n")
+	w.refused(http.MethodPost, "responses", `{"model":"it","input":"x"}`, "server_error")
+	for info, err := range w.b.Store.List(t.Context(), session.Query{}) {
+		if err != nil || info.Entries == 0 {
+			t.Errorf("the refused request left %+v, %v", info, err)
+		}
+	}
+}

@@ -1,0 +1,463 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// Agent is an agent's file that is served as a model.
+type Agent struct {
+	// Name is the name of the model in requests.
+	Name string
+	// Config says how the file is run. The Backend sets the store, the session and
+	// Pause. Its Trust is asked for each response, so that a file that was changed is
+	// not run before somebody agreed to the change.
+	Config host.Config
+}
+
+// Backend is a [server.Backend] and [server.Keeper] that runs agents. Set the fields
+// before the first request; then it is safe for concurrent use. Close it after the
+// server.
+type Backend struct {
+	// Agents are the models.
+	Agents []Agent
+	// Store keeps the sessions of stored responses and of conversations. Nil means
+	// memory. The Backend does not close it.
+	Store store.Store
+	// By is recorded as the person who answers approvals; "" means "a client".
+	By string
+	// Log receives errors that clients are not told, such as those of the store. It may
+	// be nil.
+	Log func(err error)
+
+	memory ephemeral     // sessions of responses that are not stored, or of all
+	events server.Memory // the events of background responses
+
+	mu       sync.Mutex
+	active   map[string]*active // the responses that are being made, by id
+	unstored map[string]string  // the sessions of responses that are not stored, by the response's id
+	draining bool
+	idle     chan struct{} // closed when the last response ends while draining
+}
+
+// active is a response that is being made.
+type active struct {
+	id      string
+	host    *host.Host
+	seq     int64                // the entry at which the response begins
+	input   []session.Body       // what the request adds to the session
+	end     func(cause error)    // cancels the run
+	ended   bool                 // the end is in the log
+	asked   jsontext.Value       // for the note about the end
+	decided *server.StoredObject // an end that somebody else decided, such as a cancellation
+	done    chan struct{}
+}
+
+// ephemeral is a store in memory.
+type ephemeral struct{ session.Memory }
+
+func (*ephemeral) Place() string { return "memory" }
+func (*ephemeral) Close() error  { return nil }
+
+// errLocked is for a client whose session another process writes to.
+var errLocked = &server.Error{Status: http.StatusConflict, Code: "conversation_locked", Message: "Another process is currently operating on this conversation. Please retry in a few seconds."}
+
+// tag marks the sessions that a Backend made.
+const tag = "responses-api"
+
+// errDrained is the cause of the end of a run whose server stops.
+var errDrained = errors.New("the server stopped before the response was complete")
+
+func (b *Backend) store() store.Store {
+	if b.Store != nil {
+		return b.Store
+	}
+	return &b.memory
+}
+
+func (b *Backend) report(err error) {
+	if err != nil && b.Log != nil {
+		b.Log(err)
+	}
+}
+
+// Models implements [server.ModelLister].
+func (b *Backend) Models(_ context.Context, id string) (list []server.Model, _ error) {
+	for i := range b.Agents {
+		if id == "" || b.Agents[i].Name == id {
+			list = append(list, server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon"})
+		}
+	}
+	return list, nil
+}
+
+// named returns the agent of a model.
+func (b *Backend) named(model string) (*Agent, error) {
+	for i := range b.Agents {
+		if b.Agents[i].Name == model {
+			return &b.Agents[i], nil
+		}
+	}
+	return nil, &server.Error{Status: http.StatusNotFound, Code: "model_not_found", Param: "model",
+		Message: fmt.Sprintf("The model '%s' does not exist; GET /v1/models lists those that do.", model)}
+}
+
+// Respond implements [server.Backend].
+func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
+	a, err := b.named(r.Model)
+	if err == nil {
+		err = unsupported(r)
+	}
+	if err != nil {
+		return err
+	}
+	at, err := b.place(ctx, a, r)
+	if err != nil {
+		return err
+	}
+	cfg := a.Config
+	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = at.store, at.session, false, "", true, nil, nil, nil, nil
+	h, err := host.Open(ctx, cfg)
+	if err != nil {
+		at.undo()
+		return notOpened(a, err)
+	}
+	run := &active{host: h, done: make(chan struct{})}
+	err = b.respond(ctx, a, at, run, r, w)
+	b.mu.Lock()
+	delete(b.active, run.id)
+	if len(b.active) == 0 && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
+	}
+	b.mu.Unlock()
+	if run.seq == 0 { // the request was refused
+		at.undo()
+	}
+	b.report(h.Close())
+	close(run.done)
+	return err
+}
+
+// notOpened returns the error for a client whose agent could not be opened. It may name
+// files of this machine, so it is logged.
+func notOpened(a *Agent, err error) error {
+	if errors.Is(err, session.ErrBusy) {
+		return errLocked
+	}
+	return fmt.Errorf("the agent %s: %w", a.Name, err)
+}
+
+// respond makes a response with an open host.
+func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active, r *server.Request, w *server.Writer) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	run.end = end
+	h := run.host
+	ag, err := h.Agent(ctx)
+	if err != nil {
+		return fmt.Errorf("the agent %s: %w", a.Name, err)
+	}
+	names, err := adapt(ctx, ag, r)
+	if err != nil {
+		return err
+	}
+	answers, err := b.takeApart(ctx, at, run, r)
+	if err != nil {
+		return err
+	}
+	seq := int64(len(h.Session.Log())) + 1
+	id := responseID(at.session, seq)
+	b.mu.Lock()
+	if b.draining {
+		b.mu.Unlock()
+		return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_stopping", Message: "The server is about to stop."}
+	}
+	if b.active == nil {
+		b.active, b.unstored = map[string]*active{}, map[string]string{}
+	}
+	b.active[id], run.id = run, id
+	if !r.Stored {
+		b.unstored[id] = at.session
+	}
+	b.mu.Unlock()
+	s := newShown(w, a.Name, id, names, h.Session.Log())
+	if err := w.Begin(id); err != nil {
+		return err
+	}
+	if run.seq == 0 { // a response that is not stored has no Put
+		if err := b.begin(ctx, run, w.Response(), false); err != nil {
+			return err
+		}
+	}
+	if err := decide(ctx, run, a, answers); err != nil {
+		return b.fail(run, w, err)
+	}
+	for _, e := range h.Session.Log()[run.seq:] {
+		s.entry(e)
+	}
+	if r.WarmUp {
+		return b.ends(ctx, run, w, func() error { return w.Complete() })
+	}
+	var failure error
+	for ev, err := range h.Stream(ctx, "") {
+		if err != nil {
+			failure = err
+			continue
+		}
+		s.event(ev)
+	}
+	pending, err := agent.PendingApprovals(context.WithoutCancel(ctx), h.Session)
+	b.report(err)
+	if nested := s.finish(pending); len(nested) > 0 {
+		run.asked, err = listJSON(nested)
+		b.report(err)
+	}
+	res := h.Result()
+	if res == nil {
+		res = &agent.Result{}
+	}
+	w.Usage(usageOf(&res.Totals))
+	return b.ends(ctx, run, w, func() error { return b.finish(ctx, w, res, failure) })
+}
+
+// ends writes the end of a response. If its client is gone, or it was cancelled, the log
+// is told.
+func (b *Backend) ends(ctx context.Context, run *active, w *server.Writer, end func() error) error {
+	err := end()
+	if run.ended {
+		return err
+	}
+	r := w.Response()
+	if b.mu.Lock(); run.decided != nil {
+		r = run.decided.Response
+	} else if r.Status == item.StatusInProgress || r.Status == item.StatusQueued {
+		r.Status = item.StatusCancelled
+	}
+	b.mu.Unlock()
+	b.report(b.ended(ctx, run, r))
+	return err
+}
+
+// fail ends a response that has begun.
+func (b *Backend) fail(run *active, w *server.Writer, err error) error {
+	b.report(err)
+	return b.ends(context.Background(), run, w, func() error { return w.Fail("server_error", "The server had an error while processing your request.") })
+}
+
+// finish writes the last event of a response.
+func (b *Backend) finish(ctx context.Context, w *server.Writer, res *agent.Result, failure error) error {
+	if errors.Is(context.Cause(ctx), errDrained) {
+		return w.Interrupt("server_error", interrupted)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch res.Why {
+	case agent.StopEndTurn, agent.StopRefused, agent.StopApprovalPending:
+		return w.Complete()
+	case agent.StopIncomplete:
+		return w.Incomplete(reasonOf(res.Detail))
+	case agent.StopMaxTurns, agent.StopMaxTime, agent.StopMaxTokens, agent.StopMaxCost, agent.StopRepeatedCall, agent.StopRequested, agent.StopCancelled:
+		return w.Interrupt("server_error", fmt.Sprintf("The agent stopped before its answer: %s.", res.Why))
+	case agent.StopContextFull:
+		return w.Fail("invalid_prompt", "The input exceeds the context of the agent's model.")
+	case agent.StopEmptyReply:
+		return w.Fail("server_error", "The agent's model gave an empty reply.")
+	}
+	var known *endpoint.Error
+	code, message := "server_error", "The agent failed."
+	if errors.As(failure, &known) {
+		message = "The endpoint of the agent's model failed."
+		if known.Class == endpoint.RateLimit {
+			code, message = "rate_limit_exceeded", "The endpoint of the agent's model limits its rate."
+		}
+	}
+	if failure != nil {
+		b.report(failure)
+	}
+	return w.Fail(code, message)
+}
+
+// reasonOf returns the reason of the API for a reply that is not complete.
+func reasonOf(detail string) string {
+	if detail == "content_filter" {
+		return detail
+	}
+	return "max_output_tokens"
+}
+
+func usageOf(t *agent.Totals) api.Usage {
+	return api.Usage{
+		InputTokens: t.InputTokens, InputDetails: &api.InputTokensDetails{CachedTokens: t.CachedTokens, CacheWriteTokens: new(int64(0))},
+		OutputTokens: t.OutputTokens, OutputDetails: &api.OutputTokensDetails{ReasoningTokens: t.ReasoningTokens},
+		TotalTokens: t.TotalTokens + t.Nested.Tokens,
+	}
+}
+
+// Drain refuses further requests and waits until no response is being made. If ctx ends
+// before, the responses end with the status incomplete.
+func (b *Backend) Drain(ctx context.Context) {
+	b.mu.Lock()
+	b.draining = true
+	var idle chan struct{}
+	if len(b.active) > 0 {
+		if b.idle == nil {
+			b.idle = make(chan struct{})
+		}
+		idle = b.idle
+	}
+	b.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+		return
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	for _, run := range b.active {
+		run.end(errDrained)
+	}
+	b.mu.Unlock()
+	<-idle
+}
+
+// place is where a response is made.
+type place struct {
+	store     store.Store
+	session   string
+	agent     *Agent
+	fresh     bool        // it was made for this request
+	continues string      // the response that is continued, or ""
+	talk      string      // the conversation, or ""
+	early     []item.Item // were added to the conversation before
+}
+
+// undo removes a session that was made for a request that was refused.
+func (p *place) undo() {
+	if p.fresh {
+		_ = p.store.Delete(context.Background(), p.session) // it may be gone with the host
+	}
+}
+
+// newSession returns the id of a new session, which is hard to guess.
+func newSession() string { return "api-" + strings.ToLower(rand.Text()) }
+
+// place returns the session of a response. It makes it if there is none, or if the
+// request continues a response that others continue too.
+func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*place, error) {
+	p := &place{store: b.store(), agent: a, session: newSession()}
+	if !r.Stored {
+		p.store = &b.memory
+	}
+	path, err := host.ResolvePath(a.Config.File)
+	if err != nil {
+		return nil, fmt.Errorf("the agent %s: %w", a.Name, err)
+	}
+	if id, ok := api.ConversationID(r.Conversation); ok {
+		return p, b.inConversation(ctx, p, id, path)
+	}
+	if r.PreviousResponseID == "" {
+		p.fresh = true
+		return p, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: a.Config.Owner, Tags: []string{tag}})
+	}
+	p.continues = r.PreviousResponseID
+	in, old, seq, err := b.find(r.PreviousResponseID)
+	if err != nil {
+		return nil, err
+	}
+	info, err := in.Info(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	if info.Path != path {
+		return nil, server.Invalid("invalid_value", "model", "The previous response was made by another agent than '%s': begin a new conversation with it.", a.Name)
+	}
+	log, err := session.Open(ctx, in, old)
+	if err != nil {
+		return nil, err
+	}
+	part := partOf(log.Log(), seq)
+	if in == p.store && part.last && !b.busy(old) {
+		p.session = old
+		return p, nil
+	}
+	p.fresh = true
+	if in == p.store {
+		_, err = log.Fork(ctx, part.to, p.session)
+	} else {
+		err = b.copy(ctx, p, info, log.Log()[:part.to])
+	}
+	if err == nil {
+		err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
+	}
+	return p, err
+}
+
+// busy reports whether a response is being made in a session here.
+func (b *Backend) busy(in string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.active {
+		if s, _, ok := parseID(id); ok && s == in {
+			return true
+		}
+	}
+	return false
+}
+
+// copy makes a session from the log of one in another store.
+func (b *Backend) copy(ctx context.Context, p *place, from session.Info, log []session.Entry) error {
+	if err := p.store.Create(ctx, session.Info{ID: p.session, Path: from.Path, Owner: from.Owner, Tags: []string{tag}}); err != nil {
+		return err
+	}
+	entries := slices.Clone(log)
+	for i := range entries {
+		entries[i].Seq = int64(i) + 1
+	}
+	for _, body := range session.Revocations(log) {
+		entries = append(entries, session.Entry{Seq: int64(len(entries)) + 1, Body: body})
+	}
+	return p.store.Append(ctx, p.session, 0, entries)
+}
+
+// find returns the store and the session of a response, and the entry at which it begins.
+func (b *Backend) find(id string) (in store.Store, sess string, seq int64, err error) {
+	sess, seq, ok := parseID(id)
+	if !ok {
+		return nil, "", 0, server.ErrNotFound
+	}
+	b.mu.Lock()
+	_, unstored := b.unstored[id]
+	b.mu.Unlock()
+	if unstored {
+		return &b.memory, sess, seq, nil
+	}
+	return b.store(), sess, seq, nil
+}
+
+// by returns who answers approvals.
+func (b *Backend) by() string { return cmp.Or(b.By, "a client") }

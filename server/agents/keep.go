@@ -1,0 +1,446 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// interrupted is what clients read about a response whose server ended.
+const interrupted = "The server stopped before the response was complete. What was complete is kept, and the response can be continued."
+
+// Put implements [server.Store]. The first Put of a response writes its beginning, and the
+// last one its end, unless the response is still being ended here.
+func (b *Backend) Put(ctx context.Context, rec server.StoredObject) error {
+	if rec.Conversation != nil {
+		return b.putConversation(ctx, rec)
+	}
+	if rec.Response == nil {
+		return errors.New("agents: neither a response nor a conversation")
+	}
+	b.mu.Lock()
+	run := b.active[rec.Response.ID]
+	b.mu.Unlock()
+	final := ended(rec.Response)
+	if final && rec.Background && rec.Events != nil {
+		if err := b.events.Put(ctx, server.StoredObject{Response: rec.Response, Background: true, Events: rec.Events}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case run != nil && run.seq == 0:
+		return b.begin(ctx, run, rec.Response, rec.Background)
+	case run != nil && rec.Response.Status == item.StatusCancelled: // the run is told, and writes the end
+		b.mu.Lock()
+		run.decided = &rec
+		b.mu.Unlock()
+		return nil
+	case run != nil && final:
+		return b.ended(ctx, run, rec.Response)
+	case run != nil:
+		return nil
+	}
+	return b.finishLater(ctx, rec.Response)
+}
+
+func ended(r *api.Response) bool {
+	switch r.Status {
+	case "", item.StatusQueued, item.StatusInProgress:
+		return false
+	}
+	return true
+}
+
+// begin writes the beginning of a response and what its request adds to the session. The
+// host holds the session.
+func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, background bool) error {
+	head, err := headOf(r)
+	if err != nil {
+		return err
+	}
+	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background}
+	entries, err := run.host.Session.Append(ctx, append([]session.Body{n.body()}, run.input...)...)
+	if err == nil {
+		run.seq = entries[0].Seq
+	}
+	return err
+}
+
+// ended writes the end of a response. The host holds the session.
+func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error {
+	if run.ended || run.seq == 0 {
+		return nil
+	}
+	n, err := endOf(run.id, r)
+	if err != nil {
+		return err
+	}
+	n.Asked = run.asked
+	_, err = run.host.Session.Append(context.WithoutCancel(ctx), n.body())
+	run.ended = err == nil
+	return err
+}
+
+// endOf returns the note for the end of a response.
+func endOf(id string, r *api.Response) (note, error) {
+	head, err := headOf(r)
+	return note{Kind: kindEnd, ResponseID: id, Response: head}, err
+}
+
+// finishLater writes the end of a response that is not being made here any more.
+func (b *Backend) finishLater(ctx context.Context, r *api.Response) error {
+	in, seq, ok := parseID(r.ID)
+	if !ok {
+		return server.ErrNotFound
+	}
+	s, unlock, err := b.locked(ctx, in)
+	if err != nil {
+		return err
+	}
+	if p := partOf(s.Log(), seq); p.from != 0 && !p.ended {
+		var n note
+		if n, err = endOf(r.ID, r); err == nil {
+			_, err = s.Append(ctx, n.body())
+		}
+	}
+	return errors.Join(err, unlock())
+}
+
+// locked opens a stored session for writing. It waits while another writer has it.
+func (b *Backend) locked(ctx context.Context, in string) (*session.Session, func() error, error) {
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	unlock, err := s.WaitLock(ctx)
+	if errors.Is(err, session.ErrBusy) {
+		err = errLocked
+	}
+	return s, unlock, err
+}
+
+// lockTime is how long a request waits for a session that is written to.
+const lockTime = 10 * time.Second
+
+// read opens a session that this package made, to read it.
+func (b *Backend) read(ctx context.Context, in store.Store, id string) (*session.Session, error) {
+	if _, err := in.Info(ctx, id); errors.Is(err, session.ErrNotFound) {
+		return nil, server.ErrNotFound
+	} else if err != nil {
+		return nil, err
+	}
+	return session.Open(ctx, in, id)
+}
+
+// Get implements [server.Store].
+func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, err error) {
+	if strings.HasPrefix(id, "conv_") {
+		return b.getConversation(ctx, id)
+	}
+	in, seq, ok := parseID(id)
+	if !ok {
+		return rec, server.ErrNotFound
+	}
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return rec, err
+	}
+	p := partOf(s.Log(), seq)
+	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
+		return rec, server.ErrNotFound
+	}
+	if !p.ended && !b.busy(in) {
+		if s, err = b.recover(ctx, s, id, &p); err != nil {
+			return rec, err
+		}
+	}
+	if rec.Response, err = responseOf(s.Log(), &p); err != nil {
+		return rec, err
+	}
+	rec.Background = p.begin.Background
+	if old, err := b.events.Get(ctx, id); err == nil {
+		rec.Events = old.Events
+	}
+	return rec, nil
+}
+
+// recover ends a response whose process ended before it did: nobody has its session
+// open. It changes nothing if another process makes it. V2
+func (b *Backend) recover(ctx context.Context, s *session.Session, id string, p *part) (*session.Session, error) {
+	if !p.last { // another response followed; it is not written to any more
+		p.end.Response = p.begin.Response
+		return s, nil
+	}
+	unlock, err := s.Lock(ctx)
+	if errors.Is(err, session.ErrBusy) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	if *p = partOf(s.Log(), p.from); !p.ended && p.last {
+		r, err := api.ParseResponse(p.begin.Response)
+		if err == nil {
+			interrupt(r)
+			var n note
+			if n, err = endOf(id, r); err == nil {
+				_, err = s.Append(context.WithoutCancel(ctx), n.body())
+			}
+		}
+		if err != nil {
+			return s, errors.Join(err, unlock())
+		}
+		*p = partOf(s.Log(), p.from)
+	}
+	return s, unlock()
+}
+
+// interrupt sets the state of a response whose server ended.
+func interrupt(r *api.Response) {
+	r.Status = item.StatusIncomplete
+	r.Error = &api.APIError{Code: "server_error", Message: interrupted}
+	r.Extra.Delete("error")
+}
+
+// responseOf makes a response again from its log.
+func responseOf(log []session.Entry, p *part) (*api.Response, error) {
+	head := p.begin.Response
+	if p.ended {
+		head = p.end.Response
+	}
+	r, err := api.ParseResponse(head)
+	if err != nil {
+		return nil, fmt.Errorf("agents: the note about %s: %w", p.begin.ResponseID, err)
+	}
+	if !p.ended && !p.last {
+		interrupt(r)
+	}
+	w := server.NewWriter(api.Response{ID: p.begin.ResponseID}, func(api.Event) error { return nil })
+	_ = w.Begin("")
+	s := newShown(w, r.Model, p.begin.ResponseID, clientNames(r), log[:p.from])
+	for _, e := range log[p.from:p.to] {
+		s.entry(e)
+	}
+	if p.ended {
+		s.finish(nil)
+		var nested []jsontext.Value
+		if len(p.end.Asked) > 0 && json.Unmarshal(p.end.Asked, &nested) == nil {
+			for _, v := range nested {
+				if it, err := item.Parse(v); err == nil {
+					_ = w.Item(it)
+				}
+			}
+		}
+	}
+	r.Output = w.Response().Output
+	return r, nil
+}
+
+// clientNames returns the names of the tools that the request of a response declared.
+func clientNames(r *api.Response) (names []string) {
+	tools, err := r.ToolList()
+	if err != nil {
+		return nil
+	}
+	for _, t := range tools {
+		names = append(names, nameOf(t))
+	}
+	return names
+}
+
+// Waiting implements [server.Keeper].
+func (b *Backend) Waiting(ctx context.Context, id string) (calls []item.Item, err error) {
+	var in store.Store
+	var sess string
+	var seq int64
+	if talk, ok := conversationSession(id); ok {
+		in, sess = b.store(), talk
+	} else if in, sess, seq, err = b.find(id); err != nil {
+		return nil, err
+	}
+	s, err := b.read(ctx, in, sess)
+	if errors.Is(err, server.ErrNotFound) && seq == 0 {
+		return nil, nil // no agent has answered in the conversation
+	}
+	if err != nil {
+		return nil, err
+	}
+	log := s.Log()
+	if seq == 0 {
+		_, seq, _ = parseID(lastID(log))
+	}
+	p := partOf(log, seq)
+	if p.from == 0 {
+		return nil, nil
+	}
+	r, err := responseOf(log, &p)
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range r.Output {
+		if it.IsCall() {
+			calls = append(calls, it)
+		}
+	}
+	return calls, nil
+}
+
+// Items implements [server.Store].
+func (b *Backend) Items(ctx context.Context, id string) ([]item.Item, error) {
+	if talk, ok := conversationSession(id); ok {
+		return b.conversationItems(ctx, id, talk)
+	}
+	in, seq, ok := parseID(id)
+	if !ok {
+		return nil, server.ErrNotFound
+	}
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return nil, err
+	}
+	p := partOf(s.Log(), seq)
+	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
+		return nil, server.ErrNotFound
+	}
+	items, err := visible(s.Log()[:p.from-1])
+	return append(items, inputOf(s.Log()[p.from:p.to])...), err
+}
+
+// visible returns what clients see of a log: the input and the output of its responses.
+func visible(log []session.Entry) (items []item.Item, err error) {
+	for _, e := range log {
+		n, ok := noteOf(e)
+		if !ok || n.Kind != kindBegin {
+			continue
+		}
+		p := partOf(log, e.Seq)
+		r, err := responseOf(log, &p)
+		if err != nil {
+			return nil, err
+		}
+		items = append(append(items, inputOf(log[p.from:p.to])...), r.Output...)
+	}
+	return items, nil
+}
+
+// inputOf returns the input of a response, whose entries these are.
+func inputOf(entries []session.Entry) (items []item.Item) {
+	for i, e := range entries {
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			if i > 0 {
+				if n, ok := noteOf(entries[i-1]); ok && n.Kind == kindInstructions {
+					continue
+				}
+			}
+			it, err := b.Item.Whole()
+			if err != nil {
+				it = b.Item
+			}
+			items = append(items, it)
+		case session.Approval:
+			if id, ok := strings.CutPrefix(b.From, fromClient); ok {
+				items = append(items, item.Must(&item.MCPApprovalResponse{ApprovalRequestID: id, Approve: b.Allowed}))
+			}
+		}
+	}
+	return items
+}
+
+// Item implements [server.Store].
+func (b *Backend) Item(ctx context.Context, id string) (item.Item, error) {
+	_, rest, _ := strings.Cut(id, "_")
+	end := strings.LastIndexByte(rest, '_')
+	if end < 0 {
+		return item.Item{}, server.ErrNotFound
+	}
+	name := "resp_" + strings.TrimPrefix(rest[:end], "resp_")
+	rec, err := b.Get(ctx, name)
+	if err != nil {
+		return item.Item{}, err
+	}
+	for _, it := range rec.Response.Output {
+		if it.ID() == id {
+			return it, nil
+		}
+	}
+	return item.Item{}, server.ErrNotFound
+}
+
+// Delete implements [server.Store]. The session of a response goes with its last
+// response. Until then the response is not found any more, but later responses of the
+// session still continue it.
+func (b *Backend) Delete(ctx context.Context, id string) error {
+	if talk, ok := conversationSession(id); ok {
+		return b.deleteConversation(ctx, id, talk)
+	}
+	b.mu.Lock()
+	run := b.active[id]
+	b.mu.Unlock()
+	if run != nil {
+		select {
+		case <-run.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	in, seq, ok := parseID(id)
+	if !ok {
+		return server.ErrNotFound
+	}
+	s, unlock, err := b.locked(ctx, in)
+	if err != nil {
+		return err
+	}
+	p := partOf(s.Log(), seq)
+	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
+		return errors.Join(server.ErrNotFound, unlock())
+	}
+	_, err = s.Append(ctx, note{Kind: kindDeleted, ResponseID: id}.body())
+	left := false
+	for _, e := range s.Log() {
+		if n, ok := noteOf(e); ok && n.Kind == kindBegin {
+			owner, _, _ := parseID(n.ResponseID)
+			if other := partOf(s.Log(), e.Seq); owner == in && !other.deleted {
+				left = true
+			}
+		}
+	}
+	_ = b.events.Delete(ctx, id) // there may be none
+	if err = errors.Join(err, unlock()); err == nil && !left && !b.isConversation(ctx, in) {
+		err = b.remove(ctx, in)
+	}
+	return err
+}
+
+// Forget implements [server.Keeper].
+func (b *Backend) Forget(id string) {
+	b.mu.Lock()
+	in, known := b.unstored[id]
+	delete(b.unstored, id)
+	for _, other := range b.unstored {
+		if other == in {
+			known = false
+		}
+	}
+	b.mu.Unlock()
+	if known {
+		_ = b.memory.Delete(context.Background(), in) // it is in memory
+	}
+}

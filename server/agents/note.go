@@ -1,0 +1,160 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// note is what a session's log says about responses besides the run. It is kept as a
+// [session.Note], which is never sent. The fields that are set depend on the Kind.
+type note struct {
+	Kind kind `json:"type"`
+	// ResponseID is the response that the note is about. The same note in a fork is about
+	// the response of the session that was forked.
+	ResponseID string `json:"response_id,omitempty"`
+	// Response is the object without its output, when it begins or when it has ended.
+	Response jsontext.Value `json:"response,omitempty"`
+	// Asked are the requests for approval of calls of subagents, which the log of the
+	// session does not have.
+	Asked      jsontext.Value `json:"asked,omitempty"`
+	Background bool           `json:"background,omitzero"`
+	// Text are instructions, until the next note about them. The entry behind it, if it is
+	// not empty, is their message.
+	Text string `json:"text,omitempty"`
+	// Conversation is the object of a conversation, and Items are items that were added
+	// to it before an agent answered in it.
+	Conversation jsontext.Value `json:"conversation,omitempty"`
+	Items        jsontext.Value `json:"items,omitempty"`
+}
+
+type kind string
+
+const (
+	kindBegin        kind = "antiphon:response"
+	kindEnd          kind = "antiphon:response_end"
+	kindDeleted      kind = "antiphon:response_deleted"
+	kindInstructions kind = "antiphon:instructions"
+	kindConversation kind = "antiphon:conversation"
+	kindItems        kind = "antiphon:conversation_items"
+)
+
+// body returns the entry.
+func (n note) body() session.Body {
+	text, err := json.Marshal(n)
+	if err == nil {
+		var it item.Item
+		if it, err = item.Parse(text); err == nil {
+			return session.Note{Item: it}
+		}
+	}
+	panic(fmt.Sprintf("agents: a note cannot be encoded: %v", err)) // its values are JSON
+}
+
+// noteOf returns the note in an entry, if it is one of this package.
+func noteOf(e session.Entry) (n note, ok bool) {
+	b, is := e.Body.(session.Note)
+	if !is || !strings.HasPrefix(string(b.Item.Type()), "antiphon:") {
+		return n, false
+	}
+	it, err := b.Item.Whole()
+	return n, err == nil && json.Unmarshal([]byte(it.JSON()), &n) == nil
+}
+
+// headOf returns a response without its output as JSON.
+func headOf(r *api.Response) (jsontext.Value, error) {
+	head := *r
+	head.Output = []item.Item{}
+	return head.AppendJSON(nil)
+}
+
+// part is the part of a log that is a response.
+type part struct {
+	begin, end note
+	// from is the entry of the first note. to is the last entry: the one of the second
+	// note, or of the log.
+	from, to int64
+	ended    bool
+	deleted  bool
+	last     bool // no other response follows
+}
+
+// partOf returns the response that begins at an entry. Its from is 0 if there is none.
+func partOf(log []session.Entry, seq int64) (p part) {
+	p.last = true
+	for _, e := range log {
+		n, ok := noteOf(e)
+		if !ok {
+			continue
+		}
+		switch {
+		case n.Kind == kindBegin && e.Seq == seq:
+			p.begin, p.from = n, seq
+		case p.from == 0:
+		case n.Kind == kindBegin:
+			if p.last = false; !p.ended {
+				p.to, p.ended = e.Seq-1, false
+			}
+		case n.Kind == kindEnd && n.ResponseID == p.begin.ResponseID && p.last:
+			p.end, p.to, p.ended = n, e.Seq, true
+		case n.Kind == kindDeleted && n.ResponseID == p.begin.ResponseID:
+			p.deleted = true
+		}
+	}
+	if p.to == 0 {
+		p.to = int64(len(log))
+	}
+	return p
+}
+
+// lastID returns the id of the last response in a log, or "".
+func lastID(log []session.Entry) (id string) {
+	for _, e := range log {
+		if n, ok := noteOf(e); ok && n.Kind == kindBegin {
+			id = n.ResponseID
+		}
+	}
+	return id
+}
+
+// sessions begin with this prefix; the rest of the id is in the ids of responses.
+const prefix = "api-"
+
+// responseID returns the id of the response that begins at an entry of a session.
+func responseID(in string, seq int64) string {
+	return fmt.Sprintf("resp_%s_%d", strings.TrimPrefix(in, prefix), seq)
+}
+
+// parseID returns the session and the entry of a response.
+func parseID(id string) (in string, seq int64, ok bool) {
+	rest, ok := strings.CutPrefix(id, "resp_")
+	name, number, found := strings.Cut(rest, "_")
+	seq, err := strconv.ParseInt(number, 10, 64)
+	return prefix + name, seq, ok && found && err == nil && seq > 0 && random(name)
+}
+
+// random reports whether a text may be the random part of an id.
+func random(name string) bool {
+	return len(name) == 26 && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz234567") == ""
+}
+
+// approvalID returns the id of the mcp_approval_request for a pending approval that the
+// response of shows. root is the session of the response.
+func approvalID(of, root string, p *agent.PendingApproval) string {
+	id := fmt.Sprintf("mcpr_%s_%d", strings.TrimPrefix(of, "resp_"), p.Number)
+	if inner := strings.TrimPrefix(p.Session, root); inner != "" && inner != p.Session {
+		id += "_" + session.Fingerprint(inner)[:12] // of a subagent
+	}
+	return id
+}

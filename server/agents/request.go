@@ -1,0 +1,275 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// unsupported returns an error for what a request asks for and an agent does not do. V1
+func unsupported(r *server.Request) error {
+	refused := ""
+	switch {
+	case r.MaxToolCalls != nil:
+		refused = "max_tool_calls"
+	case r.Prompt != nil:
+		refused = "prompt"
+	case len(r.ContextManagement) > 0:
+		refused = "context_management"
+	case r.Moderation != nil:
+		refused = "moderation"
+	case r.Truncation != "" && r.Truncation != "disabled":
+		return server.Invalid("unsupported_value", "truncation", "Unsupported value: 'truncation' is '%s'. The agent itself decides how a long history is shortened.", r.Truncation)
+	}
+	if refused != "" {
+		return server.Invalid("unsupported_parameter", refused, "Unsupported parameter: '%s' is not supported by agents.", refused)
+	}
+	for i, t := range r.Tools {
+		switch t.(type) {
+		case *item.FunctionTool, *item.CustomTool:
+		default:
+			return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d].type", i), "Unsupported value: a request to an agent declares functions and custom tools, and not tools of the type '%s'.", t.ToolType())
+		}
+	}
+	for i, it := range r.Items {
+		if it.Type() == item.TypeItemReference {
+			return server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Item with id '%s' not found.", it.ID())
+		}
+	}
+	return nil
+}
+
+// adapt gives an agent what the request asks for, and returns the names of the client's
+// tools.
+func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []string, err error) {
+	set, err := a.ToolSet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, def := range r.Tools {
+		t, err := clientTool(def)
+		if err != nil {
+			at := fmt.Sprintf("tools[%d]", i)
+			return nil, server.Invalid("invalid_value", at, "Invalid '%s': %v.", at, err)
+		}
+		name := nameOf(def)
+		if _, taken := set.Lookup(name); taken {
+			return nil, server.Invalid("invalid_value", fmt.Sprintf("tools[%d].name", i), "Invalid 'tools[%d].name': the agent has a tool called '%s' itself.", i, name)
+		}
+		a.Tools, names = append(slices.Clip(a.Tools), t), append(names, name)
+	}
+	to := &a.Request
+	if len(r.Tools) > 0 && r.ToolChoice != "" {
+		to.ToolChoice = r.ToolChoice
+	}
+	if r.ParallelToolCalls != nil {
+		to.ParallelToolCalls = r.ParallelToolCalls
+		if !*r.ParallelToolCalls {
+			a.Parallel = 1
+		}
+	}
+	setValue(&to.Temperature, r.Temperature)
+	setValue(&to.TopP, r.TopP)
+	setValue(&to.TopLogprobs, r.TopLogprobs)
+	setValue(&to.MaxOutputTokens, r.MaxOutputTokens)
+	setValue(&to.Reasoning, r.Reasoning)
+	setText(&to.Text, r.Text)
+	setText(&to.ServiceTier, r.ServiceTier)
+	setText(&to.PromptCacheKey, r.PromptCacheKey)
+	setText(&to.PromptCacheRetention, r.PromptCacheRetention)
+	setText(&to.SafetyIdentifier, r.SafetyIdentifier)
+	setText(&to.User, r.User)
+	for _, v := range r.Include {
+		if !slices.Contains(to.Include, v) {
+			to.Include = append(slices.Clip(to.Include), v)
+		}
+	}
+	return names, nil
+}
+
+func setValue[T any](to **T, v *T) {
+	if v != nil {
+		*to = v
+	}
+}
+
+func setText[T ~string](to *T, v T) {
+	if v != "" {
+		*to = v
+	}
+}
+
+// outside is a tool that the client runs: its calls wait for the output that the client
+// sends. It always asks, whatever the rules of the agent's file allow, because nothing
+// here could run it.
+type outside struct{ tool.Tool }
+
+// nameOf returns the name of a client's tool.
+func nameOf(def item.Tool) string {
+	switch t := def.(type) {
+	case *item.FunctionTool:
+		return t.Name
+	case *item.CustomTool:
+		return t.Name
+	}
+	return ""
+}
+
+// clientTool makes a tool from a definition of the client.
+func clientTool(def item.Tool) (tool.Tool, error) {
+	t, err := tool.Raw(def, func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, errors.New("the client that declared this tool runs it, and has not sent its output")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return outside{t}, nil
+}
+
+// Approval implements [agent.ApprovalAdvisor].
+func (outside) Approval(tool.Call, []session.Rule) (session.Verdict, string) {
+	return session.Ask, "the client that declared the tool runs it"
+}
+
+// answered is an answer of the client to a pending approval.
+type answered struct {
+	pending agent.PendingApproval
+	given   *item.MCPApprovalResponse
+}
+
+// takeApart takes the input of a request apart: what is added to the session, and the answers
+// to approvals.
+func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *server.Request) (answers []answered, err error) {
+	log := run.host.Session.Log()
+	var pending []agent.PendingApproval
+	known := map[string]bool{} // calls that the log has
+	of := at.continues
+	if at.talk != "" {
+		of = lastID(log)
+	}
+	if of != "" {
+		if pending, err = agent.PendingApprovals(ctx, run.host.Session); err != nil {
+			return nil, err
+		}
+		for _, p := range pending {
+			known[approvalID(of, at.session, &p)], known[p.CallID] = true, true
+		}
+	}
+	for _, it := range at.early {
+		run.input = append(run.input, session.InputItem{Item: it})
+	}
+	for i, it := range r.Items {
+		switch {
+		case it.Type() == item.TypeMCPApprovalResponse:
+			given, err := item.As[item.MCPApprovalResponse](it)
+			if err != nil {
+				return nil, err
+			}
+			n := slices.IndexFunc(pending, func(p agent.PendingApproval) bool {
+				return approvalID(of, at.session, &p) == given.ApprovalRequestID
+			})
+			if n < 0 {
+				name := fmt.Sprintf("input[%d].approval_request_id", i)
+				return nil, server.Invalid("invalid_value", name, "Invalid '%s': no call waits for an answer to '%s' in what the request continues. It may have been answered elsewhere; an answer must come with previous_response_id or conversation.", name, given.ApprovalRequestID)
+			}
+			answers = append(answers, answered{pending[n], given})
+		case it.IsCall() && (known[it.CallID()] || known[it.ID()]):
+		case it.Type() == item.TypeMCPApprovalRequest:
+			return nil, server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Invalid 'input[%d]': no call waits for an answer to '%s'.", i, it.ID())
+		case it.Type() == item.TypeMCPCall:
+			call, output, err := apart(it)
+			if err != nil {
+				return nil, server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Invalid 'input[%d]': %v.", i, err)
+			}
+			run.input = append(run.input, session.InputItem{Item: call}, session.InputItem{Item: output})
+		case it.Type() == item.TypeMCPListTools:
+		default:
+			if strings.Contains(it.ID(), "_resp_") {
+				it = it.Without("id") // it means nothing to the agent's endpoint
+			}
+			run.input = append(run.input, session.InputItem{Item: it})
+		}
+	}
+	if len(run.input) == 0 && len(answers) == 0 {
+		return nil, &server.Error{Status: http.StatusBadRequest, Code: "missing_required_parameter", Param: "input", Message: "The input adds nothing that the agent could answer."}
+	}
+	run.input = append(b.instructions(log, r.Instructions), run.input...)
+	return answers, nil
+}
+
+// instructions returns the entries that put the instructions of a request into the
+// history: after those of the agent, and without those of earlier requests.
+func (b *Backend) instructions(log []session.Entry, text string) (bodies []session.Body) {
+	last, at := "", int64(0)
+	for _, e := range log {
+		if n, ok := noteOf(e); ok && n.Kind == kindInstructions {
+			last, at = n.Text, e.Seq+1
+		}
+	}
+	if text == last {
+		return nil
+	}
+	if last != "" {
+		bodies = append(bodies, session.ItemsWithdrawn{Seqs: []int64{at}, Reason: "the instructions of an earlier request", By: "the server"})
+	}
+	bodies = append(bodies, note{Kind: kindInstructions, Text: text}.body())
+	if text != "" {
+		bodies = append(bodies, session.InputItem{Item: item.Developer(text)})
+	}
+	return bodies
+}
+
+// apart returns the call and the output that an mcp_call of an agent stands for.
+func apart(it item.Item) (call, output item.Item, err error) {
+	c, err := item.As[item.MCPCall](it)
+	if err != nil {
+		return call, output, err
+	}
+	text := c.Output
+	if c.Error != nil && text == "" {
+		text = "The call failed."
+	}
+	id := "call_" + strings.TrimPrefix(c.ID, "mcp_")
+	id = id[:min(len(id), 64)]
+	output, err = item.Output(id, item.Text(text))
+	return item.Call(id, c.Name, c.Arguments), output, err
+}
+
+// decide records the answers of the client, and tells the audit log before.
+func decide(ctx context.Context, run *active, a *Agent, answers []answered) error {
+	if len(answers) == 0 {
+		return nil
+	}
+	var list []agent.Decision
+	for _, one := range answers {
+		p := one.pending
+		d := agent.Decision{
+			Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: one.given.Approve, Reason: host.Refusal(one.given.Reason),
+			By: "a client", From: fromClient + one.given.ApprovalRequestID, Decided: session.DeciderPerson,
+		}
+		if a.Config.Audit != nil {
+			if err := a.Config.Audit(ctx, host.Answered(p, d)...); err != nil {
+				return err
+			}
+		}
+		list = append(list, d)
+	}
+	return agent.Decide(ctx, run.host.Session, list...)
+}
+
+// fromClient begins the name of the means by which a client answers; the id of the
+// mcp_approval_request follows.
+const fromClient = "mcp_approval_response to "

@@ -1,0 +1,362 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// shown writes what clients see of a run. The same entries give the same items, whether
+// they come from a run or from a log: a response that is read later is made again from
+// its log.
+type shown struct {
+	w       *server.Writer
+	label   string   // the name of the agent
+	id      string   // of the response
+	names   []string // of the client's tools
+	root    string
+	calls   int     // of the session, so far
+	waiting []*line // in the order of the reply: what cannot be written yet
+	open    string  // the id in the run of the message or reasoning that is open, "-" if it has none
+	kind    item.Type
+	carried []*line // calls that waited before the response began
+}
+
+// line is an item of a reply that waits to be written.
+type line struct {
+	item    item.Item // of another kind than a call
+	call    *item.MCPCall
+	raw     item.Item // the call as the model made it
+	client  bool      // the client runs it
+	number  int
+	id      string // the call id
+	asked   bool
+	allowed bool
+	begun   bool // it is open in the response
+	done    bool
+	gone    bool   // nothing is shown of it
+	from    string // the approval request that was answered
+}
+
+// newShown returns a writer for a response after the given entries.
+func newShown(w *server.Writer, label, id string, names []string, earlier []session.Entry) *shown {
+	s := &shown{w: w, label: label, id: id, names: names}
+	s.root, _, _ = parseID(id)
+	var v session.View
+	for _, e := range earlier {
+		v.Apply(e)
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			s.count(b.Item)
+		case session.OutputItem:
+			s.count(b.Item)
+		}
+	}
+	for _, c := range v.Open() {
+		l := s.callLine(c.Item, c.Number)
+		l.id, l.asked = c.CallID, c.Asked
+		s.waiting = append(s.waiting, l)
+		s.carried = append(s.carried, l)
+	}
+	return s
+}
+
+// count counts calls as [session.OpenCall] does, and returns the number.
+func (s *shown) count(it item.Item) int {
+	if it.IsCall() || plan.Hosted(it) {
+		s.calls++
+	}
+	return s.calls
+}
+
+// callLine returns the line of a call.
+func (s *shown) callLine(it item.Item, number int) *line {
+	name, with := plan.CalledBy(it)
+	arguments := string(with)
+	if text, ok := with.Unquote(); ok {
+		arguments = text
+	}
+	return &line{
+		raw: it, number: number, id: it.CallID(), client: slices.Contains(s.names, name) && (it.Type() == item.TypeFunctionCall || it.Type() == item.TypeCustomToolCall),
+		call: &item.MCPCall{ServerLabel: s.label, Name: name, Arguments: arguments},
+	}
+}
+
+// event shows an event of the run.
+func (s *shown) event(ev agent.Event) {
+	switch ev := ev.(type) {
+	case agent.Delta:
+		s.delta(ev)
+	case agent.Recorded:
+		s.entry(ev.Entry)
+	}
+}
+
+// delta shows a piece of text of a message or of a summary, unless something before it
+// is not complete. The entry of the item has all of it.
+func (s *shown) delta(d agent.Delta) {
+	kind := item.TypeMessage
+	var v item.Value = &item.Message{}
+	switch d.Kind {
+	case agent.DeltaText:
+	case agent.DeltaSummary:
+		kind, v = item.TypeReasoning, &item.Reasoning{}
+	default:
+		return
+	}
+	if len(s.waiting) > 0 || d.Part > 0 || s.open != "" && s.open != opened(d.ItemID) {
+		return
+	}
+	if s.open == "" {
+		s.open, s.kind = opened(d.ItemID), kind
+		_ = s.w.Open(v) // the writer keeps the error
+	}
+	_ = s.w.Delta(d.Text)
+}
+
+// opened returns the mark for an open item.
+func opened(id string) string {
+	if id == "" {
+		return "-"
+	}
+	return id
+}
+
+// entry shows an entry of the log.
+func (s *shown) entry(e session.Entry) {
+	switch b := e.Body.(type) {
+	case session.InputItem:
+		s.count(b.Item)
+		if b.Item.IsOutput() {
+			if l := s.find(b.Item.CallID(), 0); l != nil {
+				l.done, l.gone = true, true
+			}
+		}
+	case session.OutputItem:
+		s.said(b.Item)
+	case session.ApprovalAsked:
+		if l := s.find(b.CallID, b.Number); l != nil {
+			l.asked, l.allowed = true, false
+		}
+	case session.Approval:
+		if l := s.find(b.CallID, b.Number); l != nil {
+			l.allowed = b.Allowed
+			if id, ok := strings.CutPrefix(b.From, fromClient); ok {
+				l.call.ApprovalRequestID = id
+			}
+			if b.Edited != "" {
+				l.call.Arguments = b.Edited
+			}
+		}
+	case session.CallStarted:
+		if l := s.find(b.CallID, 0); l != nil {
+			if l.allowed = true; b.Arguments != "" {
+				l.call.Arguments = b.Arguments
+			}
+		}
+	case session.CallOutput:
+		s.output(b)
+	case session.CallDropped:
+		if l := s.find(b.CallID, 0); l != nil {
+			l.done = true
+			l.call.Status, l.call.Error = item.StatusFailed, failedAs(b.Reason)
+		}
+	}
+	s.flush()
+}
+
+// said takes an item of the model.
+func (s *shown) said(it item.Item) {
+	n := s.count(it)
+	switch {
+	case plan.Hosted(it): // the endpoint asks for approval of a call of its own
+		l := s.callLine(it, n)
+		s.waiting = append(s.waiting, l)
+	case it.IsCall():
+		s.waiting = append(s.waiting, s.callLine(it, n))
+	case it.IsOutput(): // of a call that the endpoint made itself
+	default:
+		s.waiting = append(s.waiting, &line{item: it, done: true})
+	}
+}
+
+// find returns the first waiting call with an id.
+func (s *shown) find(id string, number int) *line {
+	for _, l := range s.waiting {
+		if l.call != nil && !l.done && l.id == id && (number == 0 || number == l.number) {
+			return l
+		}
+	}
+	return nil
+}
+
+// output ends a call.
+func (s *shown) output(b session.CallOutput) {
+	l := s.find(b.CallID, 0)
+	if l == nil {
+		return
+	}
+	l.done = true
+	if plan.Hosted(l.raw) {
+		l.gone = true
+		return
+	}
+	text := displayed(b.Item)
+	l.call.Status, l.call.Output = item.StatusCompleted, text
+	if b.Failed || !l.allowed {
+		l.call.Status, l.call.Output, l.call.Error = item.StatusFailed, "", failedAs(text)
+	}
+}
+
+// displayed returns an output as text.
+func displayed(it item.Item) string {
+	v, err := it.Decode()
+	if err != nil {
+		return ""
+	}
+	switch v := v.(type) {
+	case *item.FunctionCallOutput:
+		return v.Output.Display()
+	case *item.CustomToolCallOutput:
+		return v.Output.Display()
+	}
+	return it.JSON()
+}
+
+func failedAs(text string) *item.MCPCallError {
+	content, err := jsontext.AppendQuote(nil, text)
+	if err != nil {
+		content = []byte(`""`)
+	}
+	return &item.MCPCallError{Type: "mcp_tool_execution_error", Content: item.JSON(`[{"type":"text","text":` + string(content) + `}]`)}
+}
+
+// flush writes what can be written, in order.
+func (s *shown) flush() {
+	for len(s.waiting) > 0 {
+		l := s.waiting[0]
+		switch {
+		case l.item.IsZero() && !l.done && l.client && l.asked && !s.isCarried(l):
+			s.close()
+			_ = s.w.Item(l.raw.Without("id"))
+			// The call stays open in the session, but nothing else is shown of it.
+		case l.item.IsZero() && !l.done && l.allowed && !l.client && !plan.Hosted(l.raw):
+			if !l.begun {
+				l.begun = true
+				s.close()
+				_ = s.w.Open(l.call)
+				_ = s.w.Delta(l.call.Arguments)
+			}
+			return
+		case !l.done:
+			return
+		default:
+			s.write(l)
+		}
+		s.waiting = s.waiting[1:]
+	}
+}
+
+func (s *shown) isCarried(l *line) bool { return slices.Contains(s.carried, l) }
+
+// write writes a line that is complete.
+func (s *shown) write(l *line) {
+	if l.gone {
+		return
+	}
+	if l.item.IsZero() {
+		if !l.begun {
+			s.close()
+			_ = s.w.Open(l.call)
+		}
+		_ = s.w.CloseAs(made(l.call))
+		return
+	}
+	it := l.item.Without("id")
+	if s.open != "" && s.kind == it.Type() {
+		s.open = ""
+		_ = s.w.CloseAs(it)
+		return
+	}
+	s.close()
+	switch it.Type() {
+	case item.TypeMessage, item.TypeReasoning:
+	default:
+		it = l.item
+	}
+	_ = s.w.Item(it)
+}
+
+// made returns an mcp_call as an item.
+func made(c *item.MCPCall) item.Item {
+	it, err := item.New(c)
+	if err != nil {
+		it, _ = item.New(&item.MCPCall{ServerLabel: c.ServerLabel, Name: c.Name, Status: item.StatusFailed, Error: failedAs("the call cannot be shown")})
+	}
+	return it
+}
+
+// close ends an open message or reasoning whose entry did not come.
+func (s *shown) close() {
+	if s.open != "" {
+		s.open = ""
+		_ = s.w.Close()
+	}
+}
+
+// finish writes what is left at the end of the response: the calls that wait for the
+// client. It returns the requests for approval of subagents' calls, which the log does
+// not have. pending are those of the session.
+func (s *shown) finish(pending []agent.PendingApproval) (nested []item.Item) {
+	s.flush()
+	for _, l := range s.waiting {
+		switch {
+		case l.done:
+			s.write(l)
+		case l.call == nil:
+		case l.begun:
+			l.call.Status = item.StatusIncomplete
+			_ = s.w.CloseAs(made(l.call))
+		case !l.asked || l.allowed && !l.client:
+		case l.client:
+			if !s.isCarried(l) {
+				s.close()
+				_ = s.w.Item(l.raw.Without("id"))
+			}
+		default:
+			s.ask(agent.PendingApproval{Session: s.root, Number: l.number, Tool: l.call.Name, Arguments: l.call.Arguments}, l.raw)
+		}
+	}
+	s.waiting = nil
+	s.close()
+	for _, p := range pending {
+		if p.Session != s.root {
+			nested = append(nested, s.ask(p, item.Item{}))
+		}
+	}
+	return nested
+}
+
+// ask writes an approval request.
+func (s *shown) ask(p agent.PendingApproval, raw item.Item) item.Item {
+	s.close()
+	label := s.label
+	if !raw.IsZero() && plan.Hosted(raw) { // a call that the endpoint wants to make on a server
+		if m, err := item.As[item.MCPApprovalRequest](raw); err == nil {
+			label, p.Tool = m.ServerLabel, m.Name
+		}
+	}
+	it := item.Must(&item.MCPApprovalRequest{ID: approvalID(s.id, s.root, &p), ServerLabel: label, Name: p.Tool, Arguments: p.Arguments})
+	_ = s.w.Item(it)
+	return it
+}
