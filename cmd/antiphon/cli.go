@@ -73,6 +73,7 @@ type grammar struct {
 	Ask      askCommand      `cmd:"" help:"Ask a question, without a file: antiphon \"QUESTION\" is the same."`
 	Init     initCommand     `cmd:"" help:"Write a first agent file."`
 	Chat     chatCommand     `cmd:"" help:"Hold a conversation at the terminal."`
+	Serve    serveCommand    `cmd:"" help:"Serve agents to programs that speak the Responses API."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
@@ -311,8 +312,6 @@ func meant(command, arg string) string {
 		return ": put a prompt of several words in quotes"
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
-	case command == "antiphon" && arg == "serve":
-		return ": agents are not served to other programs yet"
 	case command == "antiphon" && !strings.Contains(arg, "did you mean"):
 		return fmt.Sprintf(": it is no command; antiphon ask %s asks it as a question", quoted(arg))
 	case command == "antiphon sessions" && verbs[arg] != "":

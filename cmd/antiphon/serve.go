@@ -1,0 +1,278 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// serveCommand is antiphon serve.
+type serveCommand struct {
+	Files []string `arg:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
+
+	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen: a loopback address. Port 0 takes a free one."`
+	storeFlag
+	Owner string        `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
+	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
+
+	endpointFlags `group:"who"`
+
+	Allow      []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval: see antiphon run --help."`
+	Ask        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
+	Deny       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
+	trustFlags `group:"may"`
+	Sandbox    string        `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the files say: see antiphon run --help."`
+	Hosts      []string      `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
+	MaxTurns   int           `group:"limits" placeholder:"N" help:"Ask the model at most N times for a response."`
+	MaxTime    time.Duration `group:"limits" placeholder:"TIME" help:"Stop a response after this time, such as 90s or 5m."`
+	MaxTokens  int64         `group:"limits" placeholder:"N" help:"Stop a response when the endpoint has counted N tokens."`
+}
+
+// Help is shown by antiphon serve --help.
+func (serveCommand) Help() string {
+	return `Any program that speaks the Responses API, or Chat Completions, can use the agents as
+models: their names are those of the files, without .md. The agents' tools run here. A
+call that needs approval is an mcp_approval_request, which the client answers.
+
+The server listens on loopback only, because it has no keys yet: every program of this
+machine can use it. A file with powers is served after you have agreed to them: see
+antiphon trust --help.
+
+Examples:
+  antiphon serve examples/tour/tour.md
+  antiphon serve agents --listen 127.0.0.1:9000 --store api.db
+  curl localhost:8787/v1/responses -H 'Content-Type: application/json' -d '{"model":"tour","input":"Hello"}'`
+}
+
+// Run serves until ctx is done.
+func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
+	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Drain < 0 {
+		return usage(errors.New("limits and times cannot be negative"))
+	}
+	files, err := c.files()
+	if err != nil {
+		return err
+	}
+	cfg, err := c.config(std, env)
+	if err != nil {
+		return err
+	}
+	hide := env.Hider()
+	errorLog := log.New(std.err, "antiphon: ", 0)
+	b := &agents.Backend{Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+	for _, file := range files {
+		a, err := c.agent(ctx, cfg, file, std, env)
+		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
+			problem, _, _ := strings.Cut(err.Error(), "\n")
+			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", visible(file), printable(hide(problem)))
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b.Agents = append(b.Agents, a)
+	}
+	if len(b.Agents) == 0 {
+		return usage(errors.New("none of the files can be served"))
+	}
+	l, err := c.listen(ctx)
+	if err != nil {
+		return err
+	}
+	in, err := c.open(ctx, env, true)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	b.Store = in
+	b.Recover(ctx)
+	c.say(std, b, l.Addr().String())
+	s := &server.Server{Backend: b, ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
+	err = s.Serve(ctx, l, func() {
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
+		defer stop()
+		b.Drain(bounded)
+	})
+	return errors.Join(err, in.Close())
+}
+
+// hider is a writer of lines without secrets.
+type hider struct {
+	std  stdio
+	hide func(string) string
+}
+
+func (h hider) Write(line []byte) (int, error) {
+	_, err := fmt.Fprintln(h.std.err, unbroken(strings.TrimSuffix(h.hide(string(line)), "\n")))
+	return len(line), err
+}
+
+// files returns the agents' files by the names of their models.
+func (c *serveCommand) files() (files []string, err error) {
+	for _, name := range c.Files {
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, usage(err)
+		case !info.IsDir():
+			files = append(files, name)
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join(globbed(name), "*.md"))
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("%s: the folder has no file that ends in .md", visible(name))
+		}
+		if err != nil {
+			return nil, usage(err)
+		}
+		files = append(files, found...)
+	}
+	seen := map[string]string{}
+	for _, file := range files {
+		name := modelName(file)
+		if other := seen[name]; other != "" {
+			return nil, usage(fmt.Errorf("%s and %s would both be the model %s: rename one", visible(other), visible(file), visible(name)))
+		}
+		seen[name] = file
+		if err := notAgent(file); err != nil {
+			return nil, usage(err)
+		}
+	}
+	return files, nil
+}
+
+// modelName returns the name of the model that a file is.
+func modelName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }
+
+// config returns the configuration of all runs.
+func (c *serveCommand) config(std stdio, env environment) (cfg host.Config, err error) {
+	table, err := c.table(env)
+	if err != nil {
+		return cfg, err
+	}
+	if cfg, err = workConfig(std, env); err != nil {
+		return cfg, err
+	}
+	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny}}
+	cfg.Endpoint, cfg.Rules, cfg.Sandbox, cfg.Hosts, cfg.Owner = c.endpoint(table), rules.rules(), c.Sandbox, c.Hosts, c.Owner
+	cfg.Limits = agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens}
+	cfg.Variables, err = c.variables()
+	return cfg, err
+}
+
+// agent asks about a file, and returns it as a model. A later change of the file is not
+// covered by --trust or an answer for this time. K1 K6
+func (c *serveCommand) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a agents.Agent, err error) {
+	var who *person
+	if terminal(std.in) && terminal(std.err) {
+		who = newPerson(std)
+	}
+	t, err := newTruster(file, &c.trustFlags, std, env, who)
+	if err != nil {
+		return a, err
+	}
+	cfg.File, cfg.Audit, cfg.Protected, cfg.Known = file, t.record, t.protected(), t.knows
+	options, err := fileOptions()
+	if err != nil {
+		return a, err
+	}
+	agreed := &agreements{first: t.ask, later: t}
+	options.Check, options.Profiles = true, cfg.Endpoint.Table
+	options.Configured = cfg.Endpoint.Configured(env)
+	options.Consent = t.recorded(agreed.ask)
+	f, err := agentfile.Load(ctx, file, options)
+	if err != nil {
+		return a, host.LoadError(err)
+	}
+	if err := f.Close(); err != nil {
+		return a, err
+	}
+	address, err := host.Address(ctx, cfg)
+	if err != nil {
+		return a, err
+	}
+	fmt.Fprintf(std.err, "antiphon: the model %s is %s, answered by %s\n", visible(modelName(file)), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
+	agreed.started()
+	cfg.Trust, cfg.Notify = agreed.ask, func(n host.Notice) {
+		if !goesWell(n.Kind) && !slices.Contains([]host.NoticeKind{host.NoticeWaiting, host.NoticeReady, host.NoticeUnconfigured}, n.Kind) {
+			fmt.Fprintln(std.err, noticeText(n))
+		}
+	}
+	return agents.Agent{Name: modelName(file), Config: cfg}, nil
+}
+
+// agreements keeps what was agreed to about a file when the server began, and asks nobody
+// later.
+type agreements struct {
+	first func(context.Context, trust.Claim) (trust.Agreement, error)
+	later *truster
+
+	mu     sync.Mutex
+	begun  bool
+	agreed map[string]trust.Agreement // by the hash of the claim
+}
+
+func (a *agreements) started() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.begun, a.later.all, a.later.who = true, false, nil
+}
+
+// ask implements [host.Config].Trust.
+func (a *agreements) ask(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if said, ok := a.agreed[claim.Hash()]; ok {
+		return said, nil
+	}
+	said, err := a.first(ctx, claim)
+	if err == nil {
+		if a.agreed == nil {
+			a.agreed = map[string]trust.Agreement{}
+		}
+		a.agreed[claim.Hash()] = said
+	}
+	return said, err
+}
+
+// listen opens the address, which must be loopback. V6
+func (c *serveCommand) listen(ctx context.Context) (net.Listener, error) {
+	name, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787", err))
+	}
+	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
+		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8787: any other needs keys for its clients, which this version does not have yet", visible(c.Listen)))
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return l, nil
+}
+
+// say tells where the server listens, and how to try it.
+func (c *serveCommand) say(std stdio, b *agents.Backend, address string) {
+	fmt.Fprintf(std.err, `antiphon: serving at http://%s/v1; to try it:
+  curl http://%[1]s/v1/responses -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'
+`, address, visible(b.Agents[0].Name))
+}

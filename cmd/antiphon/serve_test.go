@@ -1,0 +1,43 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A file with powers is not served before somebody agreed to them, nothing but loopback is
+// served, and mistakes are told before anything listens. K1 V6
+func TestServeRefuses(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_DATA_HOME", dir)
+	powerful := write(t, filepath.Join(dir, "powerful.md"), "<config model=\"rehearsal\"/>\n<tool name=\"wipe\" command=\"true\" approval=\"allow\" description=\"x\"/>\n")
+	plain := write(t, filepath.Join(dir, "plain.md"), "<config model=\"rehearsal\"/>\n")
+	other := filepath.Join(t.TempDir(), "plain.md")
+	write(t, other, "<config model=\"rehearsal\"/>\n")
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{powerful}, []string{"wipe", "antiphon trust", "--trust"}},
+		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "keys"}},
+		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8787"}},
+		{[]string{plain, other}, []string{"both be the model plain"}},
+		{[]string{filepath.Join(dir, "none.md")}, []string{"none.md"}},
+		{[]string{t.TempDir()}, []string{"no file that ends in .md"}},
+		{[]string{plain, "--model", "gpt-5.1"}, []string{"gpt-5.1"}},
+	} {
+		o := programEnv(t, []string{"XDG_DATA_HOME=" + dir}, append([]string{"serve"}, test.args...)...)
+		if o.code != exitUsage {
+			t.Errorf("%v: exit code %d, %s", test.args, o.code, o.err)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(o.err, want) {
+				t.Errorf("%v: %q does not say %q", test.args, o.err, want)
+			}
+		}
+	}
+}

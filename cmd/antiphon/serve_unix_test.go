@@ -1,0 +1,140 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// served is antiphon serve as a process, for an agent whose tool waits for the test.
+type served struct {
+	t       *testing.T
+	dir     string
+	process *process
+	base    string
+}
+
+func servedAgent(t *testing.T) *served {
+	t.Helper()
+	s := &served{t: t, dir: t.TempDir()}
+	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\"/>\n"+
+		"<tool name=\"wait\" command=\"cat "+filepath.Join(s.dir, "fifo")+"\" description=\"Waits.\" approval=\"allow\"/>\n")
+	write(t, filepath.Join(s.dir, "it.script"), "turn\n  say I wait.\n  call wait {}\nturn\n  say Done: {{output \"wait\" 1}}\nagain\nturn\n  say And: {{question}}\n")
+	if err := syscall.Mkfifo(filepath.Join(s.dir, "fifo"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.start()
+	return s
+}
+
+var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+/v1`)
+
+// start starts the server, and waits until it listens.
+func (s *served) start() {
+	s.t.Helper()
+	s.process = startAs(s.t, nil, "sh", "-c", `exec antiphon "$@" 2>&1`, "sh",
+		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--sandbox", "full", "--drain-time", "1ms")
+	s.base = listening.FindString(s.process.until(s.t, "/v1/responses"))
+}
+
+func (s *served) send(method, path, body string) (int, string) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), method, s.base+"/"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// response sends a request that must give a valid response.
+func (s *served) response(method, path, body string) *api.Response {
+	s.t.Helper()
+	status, text := s.send(method, path, body)
+	if status != http.StatusOK {
+		s.t.Fatalf("%d %s", status, text)
+	}
+	apispec.Load(s.t).Check(s.t, "Response", []byte(text))
+	r, err := api.ParseResponse([]byte(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return r
+}
+
+// running waits until the tool runs. The result lets it end.
+func (s *served) running() *os.File {
+	s.t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.dir, "fifo"), os.O_WRONLY, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return f
+}
+
+// A server that is killed in the middle of responses leaves none in progress: the next one
+// finds them, and they are incomplete, with what was complete. They can be continued. J1 V2
+func TestServeKilled(t *testing.T) {
+	s := servedAgent(t)
+	background := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+	end := s.running()
+	s.process.signal(t, syscall.SIGKILL)
+	_, _ = s.process.wait(t)
+	end.Close()
+	s.start()
+	r := s.response(http.MethodGet, "responses/"+background.ID, "")
+	if r.Status != item.StatusIncomplete || r.Error == nil || len(r.Output) != 2 || !strings.Contains(r.Output[0].JSON(), "I wait.") || r.Output[1].Status() != item.StatusIncomplete {
+		t.Errorf("%s, %+v, %v", r.Status, r.Error, r.Output)
+	}
+	next := s.response(http.MethodPost, "responses", `{"model":"it","input":"what now","previous_response_id":"`+background.ID+`"}`)
+	if next.Status != item.StatusCompleted {
+		t.Errorf("%s: %v", next.Status, next.Output)
+	}
+	if status, body := s.send(http.MethodGet, "responses/"+next.ID+"/input_items", ""); status != http.StatusOK || !strings.Contains(body, "I wait.") {
+		t.Errorf("%d %s", status, body)
+	}
+	s.process.signal(t, syscall.SIGTERM)
+	if code, out := s.process.wait(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}
+
+// A server that is told to end lets running responses end within a bound; then they are
+// incomplete.
+func TestServeDrains(t *testing.T) {
+	s := servedAgent(t)
+	made := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+	end := s.running()
+	s.process.signal(t, syscall.SIGTERM)
+	if code, out := s.process.wait(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+	end.Close()
+	s.start()
+	if r := s.response(http.MethodGet, "responses/"+made.ID, ""); r.Status != item.StatusIncomplete {
+		t.Errorf("%s: %v", r.Status, r.Output)
+	}
+}
