@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // chatCommand is antiphon chat.
@@ -180,9 +181,11 @@ type dialogue struct {
 	who        *person
 	host       *host.Host
 	info       session.Info
-	effort     string  // that the person chose, or ""
-	fileEffort *string // that the file has; nil means not known yet
-	spoke      bool    // the session is kept
+	effort     string        // that the person chose, or ""
+	fileEffort *string       // that the file has; nil means not known yet
+	trust      *host.Config  // its fields about trust, when they are known
+	claims     []trust.Claim // that the person agreed to
+	spoke      bool          // the session is kept
 	print      *printer
 	used       *agent.Account
 	size       int64 // tokens of the last request and reply
@@ -316,7 +319,7 @@ func (t *dialogue) open(ctx context.Context) error {
 	cfg.Asker, cfg.Approver = t.who, t.who.approve
 	hide := t.env.Hider()
 	cfg.Live = func(call tool.Call, _ bool, text []byte) { t.face.last(callKey(call.ID), hide(string(text))) }
-	if err := t.run.trusted(t.std, t.env, t.who, &cfg); err != nil {
+	if err := t.trusted(&cfg); err != nil {
 		return err
 	}
 	h, err := host.Open(ctx, cfg)
@@ -335,6 +338,42 @@ func (t *dialogue) open(ctx context.Context) error {
 		t.count(e)
 	}
 	t.tell()
+	return nil
+}
+
+// trusted sets who decides about what the file may do. What the person said holds for the whole
+// conversation, also when it is opened again, until the file changes. K6
+func (t *dialogue) trusted(cfg *host.Config) error {
+	if t.trust == nil {
+		if err := t.askAnew(); err != nil {
+			return err
+		}
+	}
+	by, earlier := t.trust, slices.Clone(t.claims)
+	cfg.Variables, cfg.Began, cfg.Known, cfg.Audit, cfg.Protected = by.Variables, by.Began, by.Known, by.Audit, by.Protected
+	cfg.Trust = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
+		if len(earlier) > 0 && !slices.ContainsFunc(earlier, func(e trust.Claim) bool { return e.Covers(&c) }) {
+			earlier = nil
+			if err := t.askAnew(); err != nil {
+				return trust.Agreement{}, err
+			}
+		}
+		a, err := t.trust.Trust(ctx, c)
+		if err == nil {
+			t.claims = append(t.claims, c)
+		}
+		return a, err
+	}
+	return nil
+}
+
+// askAnew forgets what the person said about the file in this conversation.
+func (t *dialogue) askAnew() error {
+	cfg := t.cfg
+	if err := t.run.trusted(t.std, t.env, t.who, &cfg); err != nil {
+		return err
+	}
+	t.trust, t.claims = &cfg, nil
 	return nil
 }
 

@@ -350,7 +350,7 @@ func (t *dialogue) compact(ctx context.Context, keep string) error {
 	defer t.face.done("compaction")
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, true)
-	if err := t.run.trusted(t.std, t.env, t.who, &cfg); err != nil {
+	if err := t.trusted(&cfg); err != nil {
 		return err
 	}
 	done, err := host.Compact(work, t.host.Session, cfg, tokens)

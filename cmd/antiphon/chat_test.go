@@ -1,6 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
+//go:build unix
+
 package main
 
 import (
@@ -136,6 +138,33 @@ func TestChatFiles(t *testing.T) {
 	term.until(t, "work stays as it is; this goes on in a fork")
 	term.until(t, "work-2")
 	term.keys(t, "C-c", "C-d")
+	term.until(t, "[exit code 0]")
+}
+
+// TestChatTrust proves that a file with powers is asked about once in a conversation, above the
+// draft, and again when it has changed. K1 K6
+func TestChatTrust(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const agent = "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n"
+	write(t, filepath.Join(dir, "agent.md"), agent)
+	write(t, filepath.Join(dir, "agent.script"), repeating)
+	term := reopened(t, dir, "--session work")
+	term.until(t, "allows itself append_to_file")
+	term.keys(t, "o", "Enter")
+	term.until(t, "new session work")
+	term.keys(t, "hello", "Enter")
+	term.until(t, "-- 1 turn")
+	term.keys(t, "/fork other", "Enter")
+	if screen := term.until(t, "continues other"); strings.Count(screen, "allows itself") != 1 {
+		t.Errorf("asked again:\n%s", screen)
+	}
+	write(t, filepath.Join(dir, "agent.md"), agent+"<!-- changed -->\n")
+	term.keys(t, "/fork third", "Enter")
+	term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "allows itself") == 2 })
+	term.keys(t, "o", "Enter")
+	term.until(t, "continues third")
+	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
 }
 
