@@ -116,6 +116,10 @@ type Agent struct {
 	// parallel_tool_calls false sets it to 1. If it is more than 1, a call that waits
 	// for its tool's rate lets another one take its place.
 	Parallel int
+	// Park ends a run that has nothing left to do but wait, longer than this, for calls
+	// whose tools said [tool.NotYet]: with [StopNotYet] and [Result.Due]. A later run makes
+	// the calls again. 0 means never: the run itself waits. Below 0 means always.
+	Park time.Duration
 	// Output says how outputs are written for the model. Without a Limit, the
 	// model gets [output.DefaultBytes] bytes of each output unless there is a Usual
 	// limit, and [output.DefaultTurnBytes] bytes of all outputs of a turn unless
@@ -198,6 +202,7 @@ const (
 	StopMaxCost         = plan.StopMaxCost
 	StopRepeatedCall    = plan.StopRepeatedCall
 	StopApprovalPending = plan.StopApprovalPending
+	StopNotYet          = plan.StopNotYet
 	StopVetoed          = plan.StopVetoed
 	StopCancelled       = plan.StopCancelled
 	StopRequested       = plan.StopRequested
@@ -381,6 +386,9 @@ type Result struct {
 	Partial []item.Item
 	// Pending are the calls that wait for an approval. See [Decide].
 	Pending []PendingApproval
+	// Due is when the run should continue because a call of it waits for its result: see
+	// [Agent.Park]. The zero value means that none does.
+	Due time.Time
 	// Cache compares each request with the previous one, except the session's first.
 	Cache []Cache
 	Totals

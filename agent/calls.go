@@ -244,7 +244,7 @@ type finished struct {
 
 // mayWait reports whether the call may wait before it runs, or between attempts.
 func (f *finished) mayWait() bool {
-	return f.seen.Annotations.Rate != nil || f.seen.Annotations.Retry != nil
+	return f.seen.Annotations.Rate != nil || f.seen.Annotations.Retry != nil || f.seen.Annotations.Polling
 }
 
 // rests is a message from a call's goroutine: it begins or ends to wait for its rate.
@@ -270,13 +270,14 @@ func (r *Run) begins(s starts, failure *error) {
 }
 
 // told returns the call's context, in which waits become events. The first wait of a
-// call does not hold other calls, unless calls are made one after another.
+// call does not hold other calls, and neither do those for a result, unless calls are made
+// one after another.
 func (f *finished) told(r *Run, together bool) context.Context {
 	return tool.WithWait(f.ctx, func(w tool.Wait) func() {
 		if !r.quiet {
-			r.send(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Wait: w.For, Reason: w.Reason, Retry: w.Again})
+			r.send(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Wait: w.For, Reason: w.Reason, Retry: w.Again && !w.NotYet})
 		}
-		if w.Again || !together {
+		if w.Again && !w.NotYet || !together {
 			return nil
 		}
 		r.send(rests(true))
@@ -310,7 +311,7 @@ func (r *Run) goesOn(c *session.OpenCall, annotations tool.Annotations) bool {
 
 // repeatable reports whether a call of the tool may be started again if a crash hides
 // its outcome: because that does no harm, or because the tool can be asked first.
-func repeatable(a tool.Annotations) bool { return a.Idempotent || a.Inquirer != nil }
+func repeatable(a tool.Annotations) bool { return a.Idempotent || a.Polling || a.Inquirer != nil }
 
 // startedBefore describes an earlier start of a call for the model, or returns "".
 func startedBefore(c *session.OpenCall) string {
@@ -319,6 +320,8 @@ func startedBefore(c *session.OpenCall) string {
 		return plan.OutcomeUnknown
 	case c.Paused != "":
 		return plan.StoppedWaiting
+	case !c.Until.IsZero():
+		return plan.StoppedAsking
 	}
 	return ""
 }
@@ -420,6 +423,9 @@ func (r *Run) launch(ctx context.Context, ready *[]*finished, failure *error) {
 
 // run runs a tool in its own goroutine.
 func (r *Run) run(f *finished) {
+	if f.seen.Annotations.Polling {
+		f.ctx = tool.WithPatience(f.ctx, r.park)
+	}
 	if f.mayWait() {
 		f.ctx = r.tools.Reserve(f.told(r, r.bound() > 1), f.given) // in the order of the calls
 	}
@@ -529,8 +535,9 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		r.nested(bodies)
 		paused = paused && ctx.Err() == nil
 	}
+	later := out.NotYet != nil && ctx.Err() == nil
 	if len(f.hooks) > 0 {
-		seen.Output, seen.Failure, seen.Error, seen.Paused = out.Content, out.Failure, out.Error, paused
+		seen.Output, seen.Failure, seen.Error, seen.Paused = out.Content, out.Failure, out.Error, paused || later
 		if err := after(f.ctx, "AfterTool", f.hooks, afterTool, seen); err != nil {
 			failure = "The output of this call was withheld by a check: " + hookText(err)
 			done.Failed = true
@@ -542,6 +549,9 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		}
 	}
 	hosted := plan.Hosted(f.call.Item)
+	if later && !done.Edited {
+		return r.later(f, out.NotYet)
+	}
 	if !r.quiet && !hosted {
 		r.emit(Progress{Kind: ProgressReturned, Turn: seen.Turn, CallID: done.CallID, Tool: seen.Call.Name, Took: seen.Ended.Sub(seen.Started),
 			Error: failure, LeftOut: out.LeftOut, Kept: slices.Concat(out.Stored, out.Originals)})
@@ -565,6 +575,15 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		return r.stopFor(objection)
 	}
 	return nil
+}
+
+// later records that a call is made again later, by another run.
+func (r *Run) later(f *finished, n *tool.NotYet) error {
+	why, _ := output.Sanitize(n.Reason)
+	if !r.quiet {
+		r.emit(Progress{Kind: ProgressDelayed, Turn: f.seen.Turn, CallID: f.call.CallID, Tool: f.seen.Call.Name, Wait: n.After, Reason: why})
+	}
+	return r.record(session.Paused{CallID: f.call.CallID, Until: time.Now().Add(n.After).UTC(), Reason: why})
 }
 
 // nested adds the usage of subagents to the totals.
@@ -635,7 +654,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	t, known := r.annotations(plan.ToolName(it))
-	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || t.Rate != nil || t.Retry != nil || r.running >= r.bound() || ctx.Err() != nil {
+	if !known || !t.EarlyStart || t.Exclusive || t.Subagent || t.Polling || t.Rate != nil || t.Retry != nil || r.running >= r.bound() || ctx.Err() != nil {
 		return nil
 	}
 	c, ok := r.state.MayStart(it)

@@ -242,6 +242,9 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 	case session.Paused:
 		if !d.linked[e.Seq] {
 			what := fmt.Sprintf("the wait of call %s for session %s, which is not in the file", b.CallID, b.Session)
+			if b.Session == "" {
+				what = fmt.Sprintf("the wait of call %s for its result", b.CallID)
+			}
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
 	case session.InputItem:

@@ -125,7 +125,8 @@ const (
 	// and no approver is available. The entry of the verdict follows.
 	ProgressUnapproved ProgressKind = "unapproved"
 	// ProgressDelayed means that a call waits before its tool runs, or runs again after
-	// an error: see [tool.Rate] and [tool.Retry].
+	// an error or because its result is not there yet: see [tool.Rate], [tool.Retry] and
+	// [tool.NotYet].
 	ProgressDelayed ProgressKind = "delayed"
 	// ProgressSpeaker means that an agent to which the conversation was handed makes the
 	// request of the turn: at the first request of a run, and after each handoff. Handoff

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
@@ -55,6 +57,8 @@ type scope struct {
 	ran    bool
 	paused bool
 	wanted []PendingApproval
+	until  time.Time // when it goes on, if it does not wait for an approval
+	waits  string    // what it waits for then
 }
 
 // scope prepares a call that starts a subagent.
@@ -190,7 +194,7 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 		a = a.heldFor(sc.guards)
 	}
 	child := a.Start(s, input...)
-	child.around, child.depth, child.quiet = sc, sc.run.depth+1, sc.run.quiet
+	child.around, child.depth, child.quiet, child.park = sc, sc.run.depth+1, sc.run.quiet, sc.run.park
 	if sc.fork {
 		child.wanted = nil
 	}
@@ -268,7 +272,11 @@ func (sc *scope) done(spent Usage, res *Result) {
 	defer sc.mu.Unlock()
 	sc.ran = true
 	sc.spent.Add(spent)
-	sc.paused, sc.wanted = res.Why == StopApprovalPending, res.Pending
+	sc.paused, sc.wanted = res.Why == StopApprovalPending || res.Why == StopNotYet, res.Pending
+	sc.until, sc.waits = time.Time{}, ""
+	if res.Why == StopNotYet {
+		sc.until, sc.waits = res.Due, strings.TrimPrefix(res.Detail, "waiting for ")
+	}
 }
 
 // ended returns the result of the log's last run, if it has stopped for good: neither
@@ -276,7 +284,7 @@ func (sc *scope) done(spent Usage, res *Result) {
 func ended(log []session.Entry) (*Result, bool) {
 	stop, ok := log[len(log)-1].Body.(session.Stopped)
 	why := StopReason(stop.Why)
-	if !ok || why == StopApprovalPending || why == StopCancelled {
+	if !ok || why == StopApprovalPending || why == StopNotYet || why == StopCancelled {
 		return nil, false
 	}
 	res, gone := &Result{Why: why, Detail: stop.Detail}, map[int64]bool{}
@@ -332,7 +340,7 @@ func (sc *scope) entries() (bodies []session.Body, paused bool) {
 		bodies = append(bodies, session.SubagentUsage{CallID: sc.call.CallID, Session: sc.id, Turns: sc.spent.Turns, Tokens: sc.spent.Tokens, Cost: sc.spent.Cost})
 	}
 	if sc.paused {
-		bodies = append(bodies, session.Paused{CallID: sc.call.CallID, Session: sc.id})
+		bodies = append(bodies, session.Paused{CallID: sc.call.CallID, Session: sc.id, Until: sc.until, Reason: sc.waits})
 	}
 	return bodies, sc.paused
 }

@@ -64,6 +64,7 @@ type Run struct {
 	yield       func(Event, error) bool
 	uncancelled context.Context // the run's context without its cancellation: what has happened is always recorded
 	quiet       bool            // the caller does not read events, so most are not made
+	park        time.Duration   // of the outermost agent: see [Agent.Park]
 	left        bool            // the caller stopped iterating
 	cancel      context.CancelFunc
 
@@ -121,7 +122,7 @@ type Run struct {
 func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
 	r := &Run{first: a, whole: a, session: s, input: input}
 	if a != nil {
-		r.wanted = a.Answer
+		r.wanted, r.park = a.Answer, a.Park
 	}
 	r.narrow(0)
 	return r
@@ -576,6 +577,17 @@ func (r *Run) arrivals(ctx context.Context) error {
 	return r.record(bodies...)
 }
 
+// due returns the first time at which a call that waits for its result should be started
+// again, or the zero Time if none does.
+func (r *Run) due() (due time.Time) {
+	for _, c := range r.state.View().Open() {
+		if !c.Until.IsZero() && (due.IsZero() || c.Until.Before(due)) {
+			due = c.Until
+		}
+	}
+	return due
+}
+
 // stop records and yields the end of the run, and returns the error that the run
 // ends with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
@@ -596,6 +608,9 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 	// The result lists waiting calls only if the run stopped because of them.
 	if s.Why != StopApprovalPending {
 		r.result.Pending = nil
+	}
+	if s.Why == StopApprovalPending || s.Why == StopNotYet {
+		r.result.Due = r.due()
 	}
 	if !r.quiet {
 		totals := r.totals

@@ -317,6 +317,9 @@ func (t *talk) about(e session.Entry) {
 	case session.Paused:
 		c.started, c.paused = false, true
 		c.within(b.Session)
+		if b.Reason != "" {
+			c.event(e, "", "Not yet", b.Reason)
+		}
 	case session.CallDropped:
 		c.withdrawn = true
 		c.event(e, "warn", "Withdrawn", b.Reason)

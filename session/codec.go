@@ -247,6 +247,8 @@ func (b *SubagentUsage) fields(c codec) {
 func (b *Paused) fields(c codec) {
 	c.text("call_id", &b.CallID)
 	c.text("session", &b.Session)
+	c.time("until", &b.Until)
+	c.text("reason", &b.Reason)
 }
 
 func (b *CallOutput) fields(c codec) {

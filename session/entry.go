@@ -192,11 +192,16 @@ type SubagentUsage struct {
 	Cost    float64
 }
 
-// Paused takes back the start of a call: the subagent's run in session Session waits
-// for an approval, and continues when the call is started again.
+// Paused takes back the start of a call, which continues when it is started again: the
+// subagent's run in session Session waits, or the tool's result is not there yet.
 type Paused struct {
 	CallID  string
-	Session string
+	Session string // "" if there is no subagent
+	// Until is when to start the call again. The zero value means that the subagent waits
+	// for an approval.
+	Until time.Time
+	// Reason says what the call waits for, for people; "" if it is an approval.
+	Reason string
 }
 
 // CallOutput is the output of a call.

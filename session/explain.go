@@ -367,6 +367,8 @@ func (r *reply) whatFor() string {
 				what += ", whose outcome is not known"
 			case n.call.Paused != "":
 				what += ", whose run is to go on"
+			case !n.call.Until.IsZero():
+				what += ", whose result was not there yet"
 			case n.call.Asked:
 				what += ", which waits for an approval"
 			}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -135,8 +136,12 @@ type OpenCall struct {
 	// approval is requested again.
 	Verdict *Approval
 	// Paused is the session of the subagent's run that the call started, if the run
-	// waits for an approval or was interrupted by a crash.
+	// waits or was interrupted by a crash.
 	Paused string
+	// Until is when the call should be started again, if it has said that its result is not
+	// there yet; Reason says why. Both are zero once it is started.
+	Until  time.Time
+	Reason string
 
 	nested string // the session of the run that was started for it
 	starts int
@@ -149,7 +154,15 @@ const maxStarts = 3
 func (c *OpenCall) start(b CallStarted) {
 	c.starts++
 	c.Started, c.Lost, c.Paused, c.nested = true, false, "", b.Session
+	c.Until, c.Reason = time.Time{}, ""
 	c.Repeatable = b.Repeatable && c.starts < maxStarts
+}
+
+func (c *OpenCall) pause(b Paused) {
+	c.Started, c.Paused, c.Until, c.Reason = false, b.Session, b.Until, b.Reason
+	if !b.Until.IsZero() {
+		c.starts = 0 // it returned, so it is not what crashes the process
+	}
 }
 
 // Diagnostic names an item that the view left out or replaced by a marker, because a
@@ -203,7 +216,7 @@ func (v *View) Apply(e Entry) {
 		}
 	case Paused:
 		if c := v.call(b.CallID, 0); c != nil {
-			c.Started, c.Paused = false, b.Session
+			c.pause(b)
 		}
 	case CallOutput:
 		v.answer(e.Seq, b.CallID, b.Item)

@@ -41,7 +41,7 @@ func Subagent() Option { return func(c *config) { c.annotations.Subagent = true 
 func EarlyStart() Option { return func(c *config) { c.annotations.EarlyStart = true } }
 
 // Polling declares that the same call is meant to be made again and again, such as a
-// question whether a job is done. It does not count for MaxRepeats of package agent.
+// question whether a job is done. See [Annotations.Polling].
 func Polling() Option { return func(c *config) { c.annotations.Polling = true } }
 
 // Timeout bounds each call. When the time is over, the tool's context ends. If the

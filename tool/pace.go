@@ -98,6 +98,8 @@ type Wait struct {
 	For    time.Duration
 	// Again means that the call has run before, and returned an error.
 	Again bool
+	// NotYet means that the call has run before, and returned a [NotYet].
+	NotYet bool
 }
 
 type waitKey struct{}
@@ -235,7 +237,8 @@ func (e *entry) retries(ctx context.Context, n int, err error) bool {
 		return false
 	}
 	var arguments *ArgumentsError
-	return !errors.As(err, &arguments) && (r.If == nil || r.If(err))
+	var notYet *NotYet
+	return !errors.As(err, &arguments) && !errors.As(err, &notYet) && (r.If == nil || r.If(err))
 }
 
 // checkPace returns an error for a Retry or a Rate that cannot be used.

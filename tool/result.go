@@ -40,6 +40,7 @@ const (
 	UnknownTool  Failure = "unknown_tool"  // no tool has this name
 	BadArguments Failure = "bad_arguments" // malformed, or invalid by the schema
 	NotRun       Failure = "not_run"       // cancelled before it started
+	Unfinished   Failure = "unfinished"    // what a polling tool asks about is not there yet
 	ToolError    Failure = "tool_error"    // the tool reported an error, or its result cannot be sent
 	Panicked     Failure = "panic"         // the tool panicked
 	TimedOut     Failure = "timeout"       // the tool's own time limit passed
@@ -54,6 +55,8 @@ type Outcome struct {
 	// Panic holds the value and the stack of a panic, for the caller's log. The
 	// model sees the value only.
 	Panic *PanicError
+	// NotYet is what a polling tool said if the Failure is Unfinished.
+	NotYet *NotYet
 	// Abandoned reports that the tool did not return when its context ended. Its
 	// goroutine may still be running; its result is dropped.
 	Abandoned bool

@@ -262,7 +262,15 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 	if e.admit(ctx, false) != nil || !starts(ctx) {
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
 	}
-	return e.invoke(ctx, call, t)
+	for {
+		o := e.invoke(ctx, call, t)
+		if o.NotYet == nil || o.NotYet.After > patience(ctx) {
+			return o
+		}
+		if e.await(ctx, o.NotYet) != nil {
+			return t.outcome(ctx, Result{Error: Interrupted}, Cancelled)
+		}
+	}
 }
 
 // invoke runs the tool in its own goroutine, so that a tool that ignores its context
@@ -281,6 +289,11 @@ func (e *entry) invoke(ctx context.Context, call Call, t *target) Outcome {
 	var p *PanicError
 	if errors.As(r.err, &p) && why == Panicked {
 		o.Panic = p
+	}
+	if why == Unfinished {
+		if errors.As(r.err, &o.NotYet) {
+			o.NotYet = o.NotYet.whole()
+		}
 	}
 	return o
 }
@@ -321,7 +334,7 @@ func (e *entry) settle(ctx context.Context, call Call) (Result, error) {
 		switch {
 		case err == nil && fate == FateDone:
 			return res, nil
-		case err == nil && fate == FateNever, e.annotations.Idempotent:
+		case err == nil && fate == FateNever, e.annotations.Idempotent, e.annotations.Polling:
 		case err != nil:
 			return Result{}, fmt.Errorf("%w: %w", errUnknownFate, err)
 		default:
@@ -372,6 +385,11 @@ func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failu
 	if errors.Is(r.err, errUnknownFate) {
 		res.Fail(r.err.Error())
 		return res, NotRun
+	}
+	var notYet *NotYet
+	if errors.As(r.err, &notYet) && e.annotations.Polling {
+		res.Fail(notYet.Error())
+		return res, Unfinished
 	}
 	if ctx.Err() == nil {
 		res.Fail(r.err.Error())

@@ -115,7 +115,8 @@ type Annotations struct {
 	// nevertheless.
 	EarlyStart bool
 	// Polling: the same call is meant to be made again and again, so it does not count
-	// as a loop of the model.
+	// as a loop of the model, does no harm if it runs again after a crash, and may end
+	// with a [NotYet].
 	Polling bool
 	// Envelope: successes are wrapped like failures. See [output.Envelope].
 	Envelope bool

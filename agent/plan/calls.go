@@ -156,6 +156,8 @@ func (s *State) hindrance(c *session.OpenCall) string {
 		return OutcomeUnknown
 	case s.stopNow() && c.Paused != "":
 		return StoppedWaiting
+	case s.stopNow() && !c.Until.IsZero():
+		return StoppedAsking
 	case s.stopNow():
 		return notStarted
 	case c.Item.Status() == item.StatusIncomplete:

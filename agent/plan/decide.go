@@ -18,6 +18,7 @@ const (
 	OutcomeUnknown = "The run was interrupted while this call was under way. Whether it took effect is not known."
 	notStarted     = "The call was not started: the run was stopped first. Nothing was done."
 	StoppedWaiting = "The run that this call started had not ended when all was stopped. What it did until then is done."
+	StoppedAsking  = "The run was stopped before the result of this call was there. What it did until then is done."
 	noMoreCalls    = "The call was not started: the reply had to be an answer, because a limit of the run is reached. Nothing was done."
 	callBrokeOff   = "The call was not started: the reply ended before the call was complete. Nothing was done."
 )
@@ -110,18 +111,35 @@ func (s *State) nextForCalls(open []session.OpenCall) Effect {
 	case len(ready) > 0:
 		return Call{ready}
 	}
-	return Stop{Why: StopApprovalPending, Detail: s.waiting(open)}
+	if slices.ContainsFunc(open, func(c session.OpenCall) bool { return s.run.waits[c.Seq] && c.Until.IsZero() }) {
+		return Stop{Why: StopApprovalPending, Detail: s.waiting(open)}
+	}
+	return Stop{Why: StopNotYet, Detail: waitingForResults(open)}
 }
 
-// waiting returns a text that names the tools of the waiting calls.
+// waitingForResults says what the calls wait for whose results are not there yet.
+func waitingForResults(open []session.OpenCall) string {
+	var list []string
+	for _, c := range open {
+		if what := ToolName(c.Item) + " (" + c.Reason + ")"; !c.Until.IsZero() && !slices.Contains(list, what) {
+			list = append(list, what)
+		}
+	}
+	return waitsFor + "the result of " + strings.Join(list, ", ")
+}
+
+// waitsFor begins the detail of a run that waits.
+const waitsFor = "waiting for "
+
+// waiting returns a text that names the tools of the calls that wait for an approval.
 func (s *State) waiting(open []session.OpenCall) string {
 	var names []string
 	for _, c := range open {
-		if name := ToolName(c.Item); s.run.waits[c.Seq] && !slices.Contains(names, name) {
+		if name := ToolName(c.Item); s.run.waits[c.Seq] && c.Until.IsZero() && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	return "waiting for approval of " + strings.Join(names, ", ")
+	return waitsFor + "approval of " + strings.Join(names, ", ")
 }
 
 // stopNow reports whether the run should end without waiting for the end of its turn.

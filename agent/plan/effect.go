@@ -96,11 +96,16 @@ const (
 	// StopApprovalPending means that calls wait for an approval. They stay open in the
 	// history; see PendingApprovals and Decide of package agent.
 	StopApprovalPending StopReason = "approval_wanted"
-	StopVetoed          StopReason = "vetoed"         // a hook objected, or the tools were not available
-	StopCancelled       StopReason = "cancelled"      // the context ended, or the caller stopped ranging over the events
-	StopRequested       StopReason = "stopped"        // Run.StopAfterTurn
-	StopProviderError   StopReason = "provider_error" // the model could not be asked, or its reply broke off
-	StopContextFull     StopReason = "context_full"   // the history does not fit into the model's context
-	StopBadItem         StopReason = "bad_item"       // the endpoint refuses an item, and a marker cannot replace it
-	StopNothingToSend   StopReason = "nothing_to_send"
+	// StopNotYet means that all that is left to do is to wait for calls whose tools said
+	// [tool.NotYet]. They stay open in the history. See Agent.Park of package agent.
+	//
+	// [tool.NotYet]: https://pkg.go.dev/github.com/antiphon-go/antiphon/tool#NotYet
+	StopNotYet        StopReason = "not_yet"
+	StopVetoed        StopReason = "vetoed"         // a hook objected, or the tools were not available
+	StopCancelled     StopReason = "cancelled"      // the context ended, or the caller stopped ranging over the events
+	StopRequested     StopReason = "stopped"        // Run.StopAfterTurn
+	StopProviderError StopReason = "provider_error" // the model could not be asked, or its reply broke off
+	StopContextFull   StopReason = "context_full"   // the history does not fit into the model's context
+	StopBadItem       StopReason = "bad_item"       // the endpoint refuses an item, and a marker cannot replace it
+	StopNothingToSend StopReason = "nothing_to_send"
 )

@@ -523,7 +523,10 @@ class View:
         c.repeatable = b.get("repeatable", False) and c.starts < 3
 
     def on_paused(self, seq, b):
-        self.call(b).started = False
+        c = self.call(b)
+        c.started = False
+        if "until" in b:
+            c.starts = 0
 
     def on_noticed(self, seq, b):
         for c in self.open() if b.get("notice") in ("entry_lost", "payload_lost", "salvaged") else ():

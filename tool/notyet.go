@@ -1,0 +1,63 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+// NotYet is the error of a polling tool whose result is not there yet, such as that of a
+// job which still runs. The same call is made again later, without asking the model: see
+// [WithPatience]. The error of a tool that is not [Polling] is a failure like any other.
+type NotYet struct {
+	// After is how long to wait before the call is made again: 0 means a second.
+	After time.Duration
+	// Reason says what the call waits for, for people: "" means the result.
+	Reason string
+}
+
+// Error returns one sentence, which a model reads if nobody makes the call again.
+func (e *NotYet) Error() string {
+	e = e.whole()
+	return fmt.Sprintf("not yet: it waits for %s; ask again in %v", e.Reason, e.After)
+}
+
+// whole returns e with the usual values for what it leaves out.
+func (e *NotYet) whole() *NotYet {
+	w := NotYet{time.Second, cmp.Or(e.Reason, "the result")}
+	if e.After > 0 {
+		w.After = e.After
+	}
+	return &w
+}
+
+type patienceKey struct{}
+
+// WithPatience returns a context in which [Set.Invoke] waits as long as a [NotYet] asks for
+// and makes the call again, as often as the tool says so, if that is at most the given time.
+// 0 means always, and below 0 never. Otherwise, and without it, the [Outcome] has the NotYet.
+func WithPatience(ctx context.Context, most time.Duration) context.Context {
+	return context.WithValue(ctx, patienceKey{}, cmp.Or(most, math.MaxInt64))
+}
+
+// patience returns the longest time to wait, which is negative if there is none.
+func patience(ctx context.Context) time.Duration {
+	if most, ok := ctx.Value(patienceKey{}).(time.Duration); ok {
+		return most
+	}
+	return -1
+}
+
+// await waits as long as a call asks for, and until the tool's rate allows another one.
+func (e *entry) await(ctx context.Context, n *NotYet) error {
+	w := Wait{Reason: n.Reason, Again: true, NotYet: true}
+	if err := wait(ctx, time.Now().Add(n.After), w); err != nil {
+		return err
+	}
+	return e.admit(ctx, true)
+}
