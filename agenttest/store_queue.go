@@ -166,6 +166,35 @@ func testQueue(t *testing.T, s session.Store) {
 		t.Errorf("a delivery waits that the run has not seen: %+v", now)
 	}
 	put(t, q, "a", int64(len(load(t, q, "a", 0))), taking(waiting(t, q, "a")...)...)
+	// Work that waits until a time begins then, or when a delivery arrives.
+	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Due: time.Now().Add(time.Hour), Reason: "a build"})
+	if now := workOf(t, q, "a"); now.State != queue.Waiting || now.Due.IsZero() {
+		t.Errorf("waiting until a time: %+v", now)
+	}
+	if got := candidates(t, q, labels); got != nil {
+		t.Errorf("work that waits until later: %v", got)
+	}
+	deliver(t, q, "a", told1("build"))
+	if now := workOf(t, q, "a"); now.State != queue.Ready || !now.Due.IsZero() {
+		t.Errorf("waiting until a time, after a delivery: %+v", now)
+	}
+	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Due: time.Now().Add(time.Hour)})
+	if now := workOf(t, q, "a"); now.State != queue.Ready || !now.Due.IsZero() {
+		t.Errorf("left until a time, and a delivery waits: %+v", now)
+	}
+	put(t, q, "a", int64(len(load(t, q, "a", 0))), taking(waiting(t, q, "a")...)...)
+	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Due: time.Now().Add(-time.Hour)})
+	if got := candidates(t, q, queue.Want{Most: 9, Agents: []string{"hash"}}); got != nil {
+		t.Errorf("work whose needs nobody has, after its time: %v", got)
+	}
+	if got := candidates(t, q, labels); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("work whose time has come: %v", got)
+	}
+	if w := begin(t, q, "a"); w.State != queue.Running || w.Attempts == 0 {
+		t.Errorf("begun after its time has come: %+v", w)
+	} else {
+		finish(t, q, w, queue.Outcome{State: queue.Done, Well: true})
+	}
 	for _, old := range []queue.Work{seen, again} { // they were read before it was begun, and before it was done
 		if err := q.Move(t.Context(), old, queue.Parked, "too late"); !errors.Is(err, queue.ErrChanged) {
 			t.Errorf("moved as %+v: %v", old, err)

@@ -213,7 +213,8 @@ func (db *DB) Candidates(want queue.Want) (list []queue.Work) {
 		if w.State == queue.Running {
 			running[w.Tenant]++
 		}
-		due := w.State == queue.Ready && !time.Now().Before(w.Due) || w.State == queue.Running
+		come := !time.Now().Before(w.Due)
+		due := w.State == queue.Ready && come || w.State == queue.Waiting && come && !w.Due.IsZero() || w.State == queue.Running
 		if due && (want.Agents == nil || slices.Contains(want.Agents, w.Agent)) && (want.Tenants == nil || slices.Contains(want.Tenants, w.Tenant)) {
 			byTenant[w.Tenant] = append(byTenant[w.Tenant], w.Work)
 		}
@@ -286,7 +287,7 @@ func (db *DB) Finish(w queue.Work, o queue.Outcome) error {
 	return db.change(w, func(now *work) error {
 		now.State, now.Due, now.Reason = o.State, o.Due, o.Reason
 		if (o.State == queue.Waiting || o.State == queue.Done) && (now.told || db.waits(w.Session, o.Seen)) {
-			now.State = queue.Ready
+			now.State, now.Due = queue.Ready, time.Time{}
 		}
 		if o.Well {
 			now.Attempts = 0

@@ -31,7 +31,7 @@ const (
 	// work may be begun again.
 	Running State = "running"
 	// Waiting work needs a delivery to the session, such as an approval: it is ready as
-	// soon as one arrives.
+	// soon as one arrives. If it has a Due, it may also begin from then on.
 	Waiting State = "waiting"
 	// Parked work failed too often, or an operator parked it. It waits for an operator.
 	Parked State = "parked"
@@ -46,7 +46,7 @@ type Work struct {
 	Tenant   string    // whose work it is, for shares and limits; may be empty
 	Priority int       // higher is sooner, within a tenant
 	Needs    []string  // labels that a worker must have
-	Due      time.Time // not before; the zero value means now
+	Due      time.Time // not before; the zero value means now or, while it waits, never
 
 	// Refuse refuses calls that need an approval. Otherwise they wait for one.
 	Refuse bool
@@ -76,7 +76,7 @@ type Want struct {
 // Outcome is how a worker leaves a piece of work.
 type Outcome struct {
 	State  State     // Ready, Waiting, Parked or Done
-	Due    time.Time // for Ready
+	Due    time.Time // for Ready and Waiting
 	Reason string
 	Well   bool // it went well: the attempts are counted from 0 again
 	// Seen is the number of a delivery. Finish does not count the deliveries up to it as
@@ -90,8 +90,8 @@ type Queue interface {
 	// the new agent, tenant, priority, needs, time and rule about approvals, unless it runs: then only a worker's
 	// Finish decides, and it finds the deliveries.
 	Enqueue(ctx context.Context, w Work) error
-	// Candidates returns work that a worker may begin now: ready and due, or running
-	// without its session being held. Tenants with fewer runs come first, and take turns; of
+	// Candidates returns work that a worker may begin now: ready and due, waiting until a
+	// time that has come, or running without its session being held. Tenants with fewer runs come first, and take turns; of
 	// one tenant, higher priority comes first, then what is due longer.
 	Candidates(ctx context.Context, want Want) ([]Work, error)
 	// Begin marks work as running, if it is still as Candidates returned it. The caller

@@ -185,13 +185,14 @@ type line struct {
 	tenant  string
 	running int          // of the tenant, over all workers
 	chosen  int          // candidates
-	orphans []orphan     // work that was begun; somebody may do it still
+	orphans []orphan     // work that was begun, and somebody may do it still; or that waited until now
 	ready   []queue.Work // the next rows
 	read    int          // how many rows were read of those that are ready
 	more    bool         // there may be more
 }
 
-// orphan is work that is running, with the owner of the lease on its session.
+// orphan is work that is running, with the owner of the lease on its session, or that has
+// waited until now.
 type orphan struct {
 	queue.Work
 	owner string
@@ -304,25 +305,32 @@ func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Wo
 	w, _ = l.head()
 	held := false
 	places := l.running + l.chosen
-	if w.State == queue.Running {
+	lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
+	switch {
+	case w.State == queue.Running:
 		held = s.isHeld(ctx, w.Session, l.orphans[0].owner)
-		l.orphans = l.orphans[1:]
 		places-- // it would take its own place
-	} else if l.ready = l.ready[1:]; limited && places >= limit {
+		fallthrough
+	case w.State == queue.Waiting:
+		l.orphans = l.orphans[1:]
+		return w, !lacks && !held && (!limited || places < limit), nil
+	}
+	if l.ready = l.ready[1:]; limited && places >= limit {
 		l.ready, l.more = nil, false // nor any other
 	} else if len(l.ready) == 0 && l.more {
 		err = s.readLine(ctx, l, want)
 	}
-	lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
-	return w, !lacks && !held && (!limited || places < limit), err
+	return w, !lacks && (!limited || places < limit), err
 }
 
-// orphans begins a look with the work that is running.
+// orphans begins a look with the work that is running, and that which waited until now.
 func (s *Store) orphans(ctx context.Context, want queue.Want) (*lines, error) {
 	x := &lines{by: map[string]*line{}, after: s.turn.Load()}
-	err := s.begun(ctx, func(w orphan) {
+	err := s.begun(ctx, want, func(w orphan) {
 		l := x.of(w.Tenant)
-		l.running++
+		if w.State == queue.Running {
+			l.running++
+		}
 		if (want.Agents == nil || slices.Contains(want.Agents, w.Agent)) && (want.Tenants == nil || slices.Contains(want.Tenants, w.Tenant)) {
 			l.orphans = append(l.orphans, w)
 		}
@@ -419,13 +427,15 @@ func (s *Store) readLine(ctx context.Context, l *line, want queue.Want) error {
 	return cmp.Or(rows.Err(), rows.Close())
 }
 
-// begun calls each for all work that is running.
-func (s *Store) begun(ctx context.Context, each func(orphan)) error {
+// begun calls each for all work that is running, and for the first of that which has
+// waited until now.
+func (s *Store) begun(ctx context.Context, want queue.Want, each func(orphan)) error {
 	owner, leases := `''`, ``
 	if s.postgres {
 		owner, leases = `coalesce(l.owner, '')`, ` LEFT JOIN antiphon_leases l ON l.id = w.id AND l.until > clock_timestamp()`
 	}
-	rows, err := s.reads.rows(ctx, `SELECT `+workColumns+`, `+owner+` FROM antiphon_work w`+leases+` WHERE w.state = 'running'`)
+	rows, err := s.reads.rows(ctx, `SELECT `+workColumns+`, `+owner+` FROM antiphon_work w`+leases+` WHERE w.state = 'running' OR w.id IN (
+		SELECT id FROM antiphon_work WHERE state = 'waiting' AND due > 0 AND due <= `+s.reads.clock()+` AND `+s.reads.among(`agent`)+` ORDER BY due LIMIT `+fmt.Sprint(readyPage)+`)`, amongst(want.Agents)...)
 	if err != nil {
 		return err
 	}
@@ -493,20 +503,20 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 		if err != nil {
 			return err
 		}
-		state, looks := o.State, o.State == queue.Waiting || o.State == queue.Done
+		state, due, looks := o.State, dueOf(o.Due), o.State == queue.Waiting || o.State == queue.Done
 		if looks {
 			var waits bool
 			if err := t.row(ctx, `SELECT EXISTS (SELECT 1 FROM antiphon_inbox WHERE taken = 0 AND log = ? AND n > ?)`, row.log, o.Seen).Scan(&waits); err != nil {
 				return err
 			}
 			if waits {
-				state = queue.Ready
+				state, due = queue.Ready, 0
 			}
 		}
 		// A delivery to a nested session takes another row than this one, so whether one came
 		// is looked at where the state is written: in the same statement.
-		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = CASE WHEN ? AND told <> 0 THEN 'ready' ELSE ? END, since = `+t.clock()+`, due = ?, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
-			WHERE id = ? AND claim = ? AND state = 'running'`, looks, string(state), dueOf(o.Due), s.sealReason(w.Session, o.Reason), o.Well, w.Session, w.Claim)
+		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = CASE WHEN ? AND told <> 0 THEN 'ready' ELSE ? END, since = `+t.clock()+`, due = CASE WHEN ? AND told <> 0 THEN 0 ELSE ? END, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
+			WHERE id = ? AND claim = ? AND state = 'running'`, looks, string(state), looks, due, s.sealReason(w.Session, o.Reason), o.Well, w.Session, w.Claim)
 		if err == nil && n == 0 {
 			err = queue.ErrChanged
 		}
