@@ -4,10 +4,12 @@
 package agentfile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,7 +43,7 @@ func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, confi
 	if strings.ContainsAny(command, "\"'\\`$|&;<>") {
 		return nil, fmt.Errorf("<tool command=%q>: the command is split at spaces and not read by a shell; write a script for shell syntax, and name the script", command)
 	}
-	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live, Sandbox: confined, Fixed: true})
+	inner, err := shell.RunCommand(decl.Name, files, shell.Options{Timeout: decl.Timeout, Live: o.Live, Sandbox: confined, Fixed: true, NotYet: askAgain(decl)})
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +55,15 @@ func fixedCommand(decl *chatmd.Tool, command string, files *toolkit.Files, confi
 	}
 	f.Tool, err = tool.Raw(def, f.run)
 	return f, err
+}
+
+// askAgain is when a command that exits with [shell.ExitNotYet] is called again, or 0 if it
+// has failed then.
+func askAgain(decl *chatmd.Tool) time.Duration {
+	if !decl.Polling {
+		return 0
+	}
+	return cmp.Or(decl.AskAgain, 30*time.Second)
 }
 
 func (f *fixed) run(ctx context.Context, call tool.Call) (tool.Result, error) {

@@ -76,7 +76,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	server.Dir, server.Agent = p.workspace, o.agentPath()
 	server.Strict = decl.Flag("strict")
 	server.Optional = decl.Flag("optional")
-	server.Timeout, server.StartTimeout = decl.Timeout, decl.StartTimeout
+	server.Timeout, server.StartTimeout, server.Polling = decl.Timeout, decl.StartTimeout, decl.Polling
 	if decl.MaxOutput != nil {
 		server.MaxOutput = outputLimit(decl)
 	}
@@ -123,7 +123,7 @@ func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 			return false
 		}
 	}
-	return d.server.Name == name && first.Timeout == decl.Timeout && first.StartTimeout == decl.StartTimeout && first.Flag("strict") == decl.Flag("strict") &&
+	return d.server.Name == name && first.Timeout == decl.Timeout && first.Polling == decl.Polling && first.StartTimeout == decl.StartTimeout && first.Flag("strict") == decl.Flag("strict") &&
 		first.Flag("optional") == decl.Flag("optional") &&
 		(first.MaxOutput == nil) == (decl.MaxOutput == nil) && (decl.MaxOutput == nil || *first.MaxOutput == *decl.MaxOutput)
 }

@@ -326,6 +326,7 @@ func declaredAs(t tool.Tool, decl *chatmd.Tool, agentPath string) tool.Tool {
 	if decl.Parallel != nil && !*decl.Parallel {
 		a.annotations.Exclusive = true
 	}
+	a.annotations.Polling = a.annotations.Polling || decl.Polling
 	if decl.MaxOutput != nil {
 		a.annotations.MaxOutput = outputLimit(decl)
 	}

@@ -6,6 +6,7 @@ package chatmd
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -238,6 +239,35 @@ func TestConfig(t *testing.T) {
 	}
 	if f, _ = Parse("", []byte(`<user>a</user>`)); f.Config != nil {
 		t.Error("a config out of nothing")
+	}
+}
+
+// CHATMD, <tool polling/>.
+func TestPolling(t *testing.T) {
+	for _, c := range []struct {
+		attrs   string
+		polling bool
+		again   time.Duration
+		problem string
+	}{
+		{`command="x" polling`, true, 0, ""},
+		{`command="x" polling="5m"`, true, 5 * time.Minute, ""},
+		{`command="x" polling="false"`, false, 0, ""},
+		{`mcp_server="stdio:x" polling`, true, 0, ""},
+		{`command="x" polling="5 eggs"`, true, 0, "not a duration"},
+		{`mcp_server="stdio:x" polling="5m"`, true, 5 * time.Minute, "only a command"},
+		{`agent="x.md" local polling`, false, 0, "not for an agent"},
+	} {
+		f, err := Parse("test.md", []byte(`<tool name="n" description="d" `+c.attrs+`/>`))
+		if c.problem != "" {
+			if err == nil || !strings.Contains(err.Error(), c.problem) {
+				t.Errorf("%s: %v", c.attrs, err)
+			}
+			continue
+		}
+		if err != nil || f.Tools[0].Polling != c.polling || f.Tools[0].AskAgain != c.again {
+			t.Errorf("%s: %+v, %v", c.attrs, f.Tools, err)
+		}
 	}
 }
 

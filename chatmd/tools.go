@@ -24,6 +24,11 @@ type Tool struct {
 	StartTimeout time.Duration
 	MaxOutput    *int64
 	Parallel     *bool
+	// Polling means that the same call is meant to be made again and again. AskAgain is
+	// when to make it again if a command says that its result is not there yet; 0 when not
+	// given.
+	Polling  bool
+	AskAgain time.Duration
 	// Roots are the read elements inside, in order.
 	Roots []Root
 	// Hosted is the definition of a tool that the endpoint runs; nil for all others.
@@ -92,10 +97,27 @@ func (c *compiler) tool(n *node) {
 	if a, ok := n.attr("start_timeout"); ok && !n.has("mcp_server") {
 		c.failAttr(n, a, "<tool>: start_timeout is for mcp_server", "timeout bounds a call")
 	}
+	c.polling(n, t)
 	if feature == "" {
 		c.roots(n, t)
 	}
 	c.file.Tools = append(c.file.Tools, t)
+}
+
+// polling reads the attribute polling: a flag or, for a command, a time.
+func (c *compiler) polling(n *node, t *Tool) {
+	a, ok := n.attr("polling")
+	switch {
+	case !ok:
+	case n.has("agent"):
+		c.failAttr(n, a, "polling is not for an agent", "give it to the tool of the agent that waits")
+	case strings.ContainsAny(a.Value, "0123456789"):
+		if t.Polling, t.AskAgain = true, c.duration(n, "polling"); !n.has("command") {
+			c.failAttr(n, a, "only a command has a time to ask again", "for other tools polling is a flag")
+		}
+	default:
+		t.Polling = c.flag(n, "polling")
+	}
 }
 
 // duration reads a time such as 30s, or a number of seconds.

@@ -184,7 +184,7 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 			return err
 		}
 		h.limit(a)
-		a.Policy.Pause, a.Policy.Shared = false, false // a paused agent could not continue, and nobody else sees its session
+		a.Park, a.Policy.Pause, a.Policy.Shared = 0, false, false // a paused agent could not continue, and nobody else sees its session
 		return nil
 	}
 	return r
@@ -252,6 +252,7 @@ func (h *Host) adjust(ctx context.Context, f *agentfile.File, a *agent.Agent) er
 		a.Policy.Rules = append(a.Policy.Rules, rulesElsewhere(c.Rules)...)
 		a.Policy.Hint = c.hintElsewhere(f.Path)
 	}
+	a.Park = c.Park
 	if a.Policy.Pause = c.Pause; c.Approver != nil && !c.Pause {
 		a.Policy.Approver, a.Policy.Shared = c.Approver, c.keeps()
 	}

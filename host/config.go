@@ -86,6 +86,9 @@ type Config struct {
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.
 	Pause bool
+	// Park ends a run that has to wait longer than this for the result of a polling tool; see
+	// [agent.Agent].Park. 0 means that it waits.
+	Park time.Duration
 	// Hint is added to the reason of a refusal if there is no approver, like
 	// [agent.Policy].Hint.
 	Hint func(tool string) string

@@ -80,6 +80,9 @@ func (t *listedTool) named(name string) tool.Tool {
 	if t.idempotent {
 		opts = append(opts, tool.Idempotent())
 	}
+	if server.Polling {
+		opts = append(opts, tool.Polling())
+	}
 	if l := server.MaxOutput; l != nil {
 		opts = append(opts, tool.MaxOutput(*l))
 	}

@@ -99,6 +99,8 @@ type Server struct {
 	Timeout time.Duration
 	// MaxOutput limits the text of each output, instead of the limit for all tools.
 	MaxOutput *output.Limit
+	// Polling marks the tools as meant to be called again and again: see [tool.Polling].
+	Polling bool
 	// StartTimeout limits starting the server and listing its tools. Zero means
 	// [DefaultStartTimeout].
 	StartTimeout time.Duration

@@ -21,6 +21,9 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
+// AnApproval begins the reason of work that waits for an approval.
+const AnApproval = "an approval of "
+
 var (
 	errGone      = errors.New("the session is gone")
 	errExhausted = errors.New("it began too often and did not end: its worker died each time")
@@ -180,7 +183,9 @@ func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, fai
 	case agent.StopEndTurn, agent.StopRefused:
 		return queue.Outcome{State: queue.Done, Well: true, Reason: string(res.Why)}
 	case agent.StopApprovalPending:
-		return queue.Outcome{State: queue.Waiting, Well: true, Reason: "an approval of " + toolsOf(res.Pending)}
+		return queue.Outcome{State: queue.Waiting, Well: true, Reason: AnApproval + toolsOf(res.Pending), Due: res.Due}
+	case agent.StopNotYet:
+		return queue.Outcome{State: queue.Waiting, Well: true, Reason: strings.TrimPrefix(res.Detail, "waiting for "), Due: res.Due}
 	case agent.StopRequested:
 		if p.stopping() && res.Detail == "" {
 			return queue.Outcome{State: queue.Ready, Well: true, Reason: "given back: " + errDrained.Error()}

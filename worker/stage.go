@@ -9,6 +9,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
@@ -141,11 +142,15 @@ var usual = []host.NoticeKind{
 	host.NoticeContinues, host.NoticeOtherFile, host.NoticeUnconfigured,
 }
 
+// longestPoll is how long a run waits itself for the result of a polling tool. For a longer
+// time, to begin it again costs less than a place in the worker.
+const longestPoll = time.Second
+
 // config returns the configuration of a run.
 func (f *files) config(path, id string, ask func(context.Context, trust.Claim) (trust.Agreement, error)) host.Config {
 	cfg := f.Config
 	cfg.File, cfg.Session, cfg.Last, cfg.Place, cfg.Transcript, cfg.Owner, cfg.Tags = path, id, false, "", "", "", nil
-	cfg.Trust, cfg.Pause = ask, true
+	cfg.Trust, cfg.Pause, cfg.Park = ask, true, longestPoll
 	// What decides about later runs is asked about before a tool writes to it.
 	cfg.Protected = append(slices.Clip(cfg.Protected), f.Agents.Folder, f.Agents.Agreed.Path())
 	permit := cfg.Permit

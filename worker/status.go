@@ -19,6 +19,9 @@ func Waits(w queue.Work, now time.Time) string {
 	case queue.Running:
 		return "runs at " + orUnknown(w.Worker)
 	case queue.Waiting:
+		if !w.Due.IsZero() && !now.Before(w.Due) {
+			return "waits for a worker" + withNeeds(w) + "; before for " + w.Reason
+		}
 		return "waits for " + w.Reason
 	case queue.Parked:
 		return "parked, waits for an operator: " + w.Reason
@@ -29,13 +32,18 @@ func Waits(w queue.Work, now time.Time) string {
 	if now.Before(w.Due) {
 		text = "waits for its time"
 	}
-	if len(w.Needs) > 0 {
-		text += " with " + strings.Join(w.Needs, ", ")
-	}
+	text += withNeeds(w)
 	if w.Reason != "" {
 		text += "; before: " + w.Reason
 	}
 	return text
+}
+
+func withNeeds(w queue.Work) string {
+	if len(w.Needs) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(w.Needs, ", ")
 }
 
 // Metrics are measures of a queue, for graphs and alarms.
@@ -63,7 +71,7 @@ func Measure(ctx context.Context, q queue.Queue) (m Metrics, err error) {
 		if w.State != queue.Done {
 			m.Attempts += w.Attempts
 		}
-		if w.State == queue.Ready && !now.Before(w.Due) {
+		if (w.State == queue.Ready || w.State == queue.Waiting && !w.Due.IsZero()) && !now.Before(w.Due) {
 			since := w.Since
 			if since.Before(w.Due) {
 				since = w.Due

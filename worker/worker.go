@@ -387,7 +387,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 		switch {
 		case err != nil:
 			return false, err
-		case w.State == queue.Waiting:
+		case w.State == queue.Waiting && (w.Due.IsZero() || time.Until(w.Due) > 0):
 			waiting[w.Session] = w
 		case p.Tenants == nil || slices.Contains(p.Tenants, w.Tenant):
 			list = append(list, w)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -130,6 +131,30 @@ func (r *rig) is(id string, state queue.State, reason string) queue.Work {
 		r.Errorf("%s because %q, want %s because %q", w.State, w.Reason, state, reason)
 	}
 	return w
+}
+
+// allow allows the call of a session that waits for an approval.
+func (r *rig) allow(id string) {
+	r.Helper()
+	s, err := session.Open(r.Context(), r.store, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	pending, err := agent.PendingApprovals(r.Context(), s)
+	if err != nil || len(pending) != 1 {
+		r.Fatalf("%+v, %v", pending, err)
+	}
+	if err := agent.Decide(r.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
+		r.Fatal(err)
+	}
+	// Nobody held the session, so Decide wrote to the log itself, and the queue does not know.
+	r.is(id, queue.Waiting, "")
+	for range 2 {
+		if goesOn, err := worker.Wake(r.Context(), r.store, id+"/call_1"); err != nil || !goesOn {
+			r.Fatal(goesOn, err)
+		}
+		r.is(id, queue.Ready, "was answered")
+	}
 }
 
 // said returns the texts of a session's messages after the instructions.
@@ -304,30 +329,51 @@ func TestApprovalWaits(t *testing.T) {
 	}
 	r.once(r.work)
 	r.is(id, queue.Waiting, "")
-	s, err := session.Open(t.Context(), r.store, id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pending, err := agent.PendingApprovals(t.Context(), s)
-	if err != nil || len(pending) != 1 {
-		t.Fatalf("%+v, %v", pending, err)
-	}
-	if err := agent.Decide(t.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
-		t.Fatal(err)
-	}
-	// Nobody held the session, so Decide wrote to the log itself, and the queue does not know.
-	r.is(id, queue.Waiting, "")
-	for range 2 {
-		if goesOn, err := worker.Wake(t.Context(), r.store, id+"/call_1"); err != nil || !goesOn {
-			t.Fatal(goesOn, err)
-		}
-		r.is(id, queue.Ready, "was answered")
-	}
+	r.allow(id)
 	r.once(r.work)
 	r.is(id, queue.Done, "answered")
 	if text, err := os.ReadFile(filepath.Join(r.work.Config.Workspace, "notes.txt")); err != nil || string(text) != "seen\n" {
 		t.Errorf("%q, %v", text, err)
 	}
+}
+
+// L4: a run that waits for the result of a polling tool uses no worker; it goes on when the
+// time has come or somebody says something, and the model is not asked meanwhile.
+func TestPollingToolWaits(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t, head+"<tool name=\"build\" command=\"sh ./state.sh\" polling=\"1h\"/>\n", "turn\n  call build {}\nturn\n  say Built.\n")
+	r.write(filepath.Join(r.work.Config.Workspace, "state.sh"), "test -e built || { echo \"  job 7 runs\"; echo more; exit 75; }; echo ready\n")
+	r.agree(r.work)
+	id := r.submit(r.job("1", "build it")).Session.ID
+	r.once(r.work)
+	w := r.is(id, queue.Waiting, worker.AnApproval+"build")
+	if !w.Due.IsZero() {
+		t.Errorf("due %v", w.Due)
+	}
+	r.allow(id)
+	for range 5 { // more often than a call may be lost
+		r.once(r.work)
+		w = r.is(id, queue.Waiting, "the result of build (job 7 runs)")
+		if d := time.Until(w.Due); d < 30*time.Minute || d > time.Hour || w.Attempts != 0 {
+			t.Errorf("due in %v after %d attempts", d, w.Attempts)
+		}
+		if text := worker.Waits(w, time.Now()); text != "waits for the result of build (job 7 runs)" {
+			t.Error(text)
+		}
+		if text := worker.Waits(w, w.Due); text != "waits for a worker; before for the result of build (job 7 runs)" {
+			t.Error(text)
+		}
+		r.once(r.work)
+		if err := r.store.Move(t.Context(), w, queue.Ready, "by hand"); err != nil { // nobody took it meanwhile
+			t.Fatal(err)
+		}
+	}
+	r.write(filepath.Join(r.work.Config.Workspace, "built"), "")
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	r.saidAre(id, "user: build it", "function_call: ", "output", "message: Built.")
 }
 
 // Input that waits for the answer of a run does not make it run again and again while it

@@ -77,7 +77,7 @@ func rows(ctx context.Context, in keeper, only string, states ...queue.State) (l
 			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
 			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, Endpoint: w.Endpoint, path: info.Path, work: w,
 		}
-		if w.State == queue.Ready && w.Due.After(now) {
+		if (w.State == queue.Ready || w.State == queue.Waiting) && w.Due.After(now) {
 			r.Next = w.Due
 		}
 		list = append(list, r)
@@ -133,6 +133,9 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 			}
 			switch r.State {
 			case queue.Waiting:
+				if !strings.HasPrefix(r.work.Reason, worker.AnApproval) {
+					break
+				}
 				said += "; antiphon sessions approve " + quoted(r.called())
 			case queue.Parked:
 				said += "; antiphon work retry " + quoted(r.called())

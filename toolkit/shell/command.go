@@ -75,6 +75,10 @@ type Options struct {
 	// Timeout limits the time of a command. The model may request a shorter one but
 	// not a longer one.
 	Timeout time.Duration
+	// NotYet, if it is not 0, lets a command say that its result is not there yet, by the
+	// exit code [ExitNotYet]: the call ends with a [tool.NotYet] for this time. Its reason is
+	// the first line of the output. The tool must be [tool.Polling].
+	NotYet time.Duration
 	// Keep is the number of bytes of stdout, and of stderr, that are held in memory.
 	// The rest is in a temporary file until the call has its output. A model gets
 	// less at once, 64 KiB unless a limit says otherwise; the whole output goes to
@@ -382,7 +386,7 @@ func (c *Command) spec(a asked) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &process{argv: a.argv, dir: dir, profile: within.profile, asked: a.hosts, roots: c.files.Dirs(), fixed: c.options.Fixed, keep: c.options.Keep, most: c.options.MaxOutput, timeout: c.options.Timeout}
+	s := &process{argv: a.argv, dir: dir, profile: within.profile, asked: a.hosts, roots: c.files.Dirs(), fixed: c.options.Fixed, keep: c.options.Keep, most: c.options.MaxOutput, timeout: c.options.Timeout, notYet: c.options.NotYet}
 	if t := time.Duration(a.timeout) * time.Second; a.timeout > 0 && a.timeout < int(s.timeout/time.Second)+1 {
 		s.timeout = min(t, s.timeout)
 	}

@@ -161,7 +161,12 @@ type process struct {
 	asked   []string // the hosts that the call asks for
 	roots   []string
 	fixed   bool // the model cannot ask for a wider profile
+	notYet  time.Duration
 }
+
+// ExitNotYet is the exit code by which a command says that its result is not there yet, if
+// [Options].NotYet allows it: EX_TEMPFAIL of sysexits.h.
+const ExitNotYet = 75
 
 // The reasons why a command is stopped.
 var (
@@ -180,11 +185,22 @@ func (p *process) run(ctx context.Context) (tool.Result, error) {
 	if e == nil {
 		return tool.Result{}, err
 	}
+	if p.notYet > 0 && e.code == ExitNotYet && err == nil {
+		return tool.Result{}, &tool.NotYet{After: p.notYet, Reason: firstLine(e.stdout)}
+	}
 	var r report
 	r.add(e)
 	res := r.result()
 	res.Error = e.problem
 	return res, err
+}
+
+// firstLine returns the beginning of an output, for people.
+func firstLine(s *spool.Spool) string {
+	var text [200]byte
+	n, _ := s.ReadAt(text[:], 0) // it is only a remark
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text[:n])), "\n")
+	return strings.ToValidUTF8(strings.TrimSpace(line), "")
 }
 
 // leftBehind is the note about processes that a command left running.
