@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -239,7 +241,7 @@ var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 // Help is shown by antiphon audit verify --help.
 func (auditVerifyCommand) Help() string {
-	return `The exit code is 0 if the chain is whole, 1 if it is broken. A last line that a
+	return `The exit code is 0 if the chain is whole, 1 if it is broken, 2 if there is no log. A last line that a
 crash cut, or that is being written now, is said and breaks nothing: nothing was
 started because of it, and the next record replaces it.
 
@@ -262,6 +264,9 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 	report, err := log.Verify(c.Head...)
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(log.Path()); errors.Is(err, fs.ErrNotExist) && len(c.Head) == 0 {
+		return usage(fmt.Errorf("there is no audit log %s: nothing was recorded yet, or it was removed; --head HASH tells, if you kept a head", printable(log.Path())))
 	}
 	if c.JSON {
 		err = errors.Join(json.MarshalWrite(toJSON(std.out), report, lineOptions), newline(std.out))

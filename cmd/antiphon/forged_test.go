@@ -126,3 +126,32 @@ func TestAppendedCall(t *testing.T) {
 		})
 	}
 }
+
+// K1, K5: a damaged list of transcripts, or a damaged record of one, is said, and trusts nothing.
+func TestDamagedTranscriptList(t *testing.T) {
+	for name, damaged := range map[string]string{"the list": "transcripts.jsonl", "the record": "transcripts/*.json"} {
+		t.Run(name, func(t *testing.T) {
+			dir, data := t.TempDir(), t.TempDir()
+			t.Chdir(dir)
+			write(t, "agent.md", "<config model=\"rehearsal:play.script\"/>\n<tool name=\"run_command\"/>\n<user>Hello</user>\n")
+			write(t, "play.script", "turn\n  say Hello.\n")
+			env := []string{"XDG_DATA_HOME=" + data, "HOME=" + data}
+			if o := programEnv(t, env, "run", "agent.md", "--out", "talk.md"); o.code != 0 {
+				t.Fatal(o.err)
+			}
+			path := filepath.Join(data, "antiphon", damaged)
+			if files, _ := filepath.Glob(path); len(files) > 0 {
+				path = files[0]
+			}
+			write(t, path, "{}\n")
+			if err := os.Chmod(path, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			write(t, "talk.md", read(t, "talk.md")+appended)
+			o := programEnv(t, env, "run", "talk.md", "--allow", "run_command")
+			if _, err := os.Stat("evil.txt"); err == nil || strings.Count(o.err, filepath.Base(path)) != 1 {
+				t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+			}
+		})
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -73,6 +74,7 @@ type truster struct {
 	remember bool            // the file is remembered, and so is a transcript that it begins
 	now      func() time.Time
 	unsure   sync.Once // whether the transcript is remembered
+	unknown  sync.Once // which transcripts are
 }
 
 // answer is what a person said about a file.
@@ -204,7 +206,14 @@ func (t *truster) began(c trust.Claim) {
 // knows implements [agentfile.Options].Known.
 func (t *truster) knows(src trust.Source) (left trust.Left, known bool) {
 	for _, store := range []*trust.Store{t.begun, t.store} {
-		if known, err := store.Knows(src); known && err == nil {
+		known, err := store.Knows(src)
+		if err != nil {
+			t.unknown.Do(func() {
+				fmt.Fprintf(t.std.err, "!! it is not known which transcripts are yours, so none is: %s\n", printable(err.Error()))
+			})
+			return left, false
+		}
+		if known {
 			if left, err = t.left.Left(src.Path); err != nil {
 				t.unremembered(err)
 			}
@@ -226,7 +235,7 @@ func (t *truster) leave(left trust.Left) error {
 // unremembered says, once, that what runs leave in the transcript is not known.
 func (t *truster) unremembered(err error) {
 	t.unsure.Do(func() {
-		fmt.Fprintf(t.std.err, "!! what this run adds to the transcript is not remembered as yours: %s\n", printable(err.Error()))
+		fmt.Fprintf(t.std.err, "!! it is not remembered what runs of yours left in the transcript, so it counts as added by others: %s\n", printable(err.Error()))
 	})
 }
 
@@ -523,6 +532,9 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 	s, hidden := t.show(claim)
 	for _, v := range more {
 		fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   You name %s for the variable %s\n", visible(v.Host), visible(v.Name))
+		if others := otherHosts(claim.Powers, v); len(others) > 0 {
+			fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   !! The file sends %s to %s, not to %s, which gets it only if a server there names it for the login\n", visible(v.Name), visible(strings.Join(others, ", ")), visible(v.Host))
+		}
 	}
 	if c.Diff {
 		return trust.Agreement{}, errOnlyShown
@@ -535,6 +547,25 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 	}
 	c.agreed = append(c.agreed, claim)
 	return trust.Agreement{Powers: claim.Powers}, nil
+}
+
+// otherHosts returns the hosts to which a file sends a variable, or nil if the host that the person
+// named is one of them, or none is known.
+func otherHosts(powers trust.Powers, v trust.Variable) (hosts []string) {
+	for _, p := range powers {
+		if p.Kind != trust.Reveals || p.What != v.Name {
+			continue
+		}
+		u, err := url.Parse(p.Where)
+		switch {
+		case err != nil || u.Host == "":
+		case strings.EqualFold(u.Host, v.Host):
+			return nil
+		case !slices.Contains(hosts, strings.ToLower(u.Host)):
+			hosts = append(hosts, strings.ToLower(u.Host))
+		}
+	}
+	return hosts
 }
 
 // record writes the agreement to the audit log, before it is remembered.
