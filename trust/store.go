@@ -61,47 +61,85 @@ func (s *Store) Path() string { return s.path }
 // milliseconds.
 const lockTime = 5 * time.Second
 
+// maxStore and maxGrant limit the sizes of a store and of a line. Ours have a few hundred
+// bytes a line, and a few megabytes if a file includes thousands of others.
+const (
+	maxStore = 512 << 20
+	maxGrant = 16 << 20
+)
+
 // List returns all grants, oldest first. A file that others may write to is an error,
 // because it says what may run on this machine.
-func (s *Store) List() ([]Grant, error) {
+func (s *Store) List() (list []Grant, err error) {
+	err = s.each(func(g *Grant) { list = append(list, *g) })
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// each calls do with each grant, oldest first, and holds one at a time. A line that is damaged
+// is an error, also if it is not about what the caller looks for: nobody knows what it said.
+func (s *Store) each(do func(*Grant)) error {
 	if s.path == "" {
-		return nil, errNoFile
+		return errNoFile
 	}
 	info, err := os.Stat(s.path) // opening a pipe would wait for a writer
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: it is not a file\n  hint: move it away, and agree again to what is asked", s.path)
+		return fmt.Errorf("%s: it is not a file\n  hint: move it away, and agree again to what is asked", s.path)
 	}
 	f, err := os.Open(s.path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	if info, err = f.Stat(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := private(info); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.path, err)
+		return fmt.Errorf("%s: %w", s.path, err)
 	}
-	var list []Grant
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, int(info.Size())+1)
-	for n := 1; lines.Scan(); n++ {
+	if info.Size() > maxStore {
+		return fmt.Errorf("%s: it is larger than %d MiB\n  hint: move it away, and agree again to what is asked", s.path, maxStore>>20)
+	}
+	bad := func(line int, err error) error {
+		return fmt.Errorf("%s:%d: not a grant of trust: %w\n  hint: remove the line, and agree again to what is asked", s.path, line, err)
+	}
+	lines, n := bufio.NewScanner(f), 1
+	lines.Buffer(nil, maxGrant)
+	for ; lines.Scan(); n++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
 		g, err := grantFrom(lines.Bytes())
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: not a grant of trust: %w\n  hint: remove the line, and agree again to what is asked", s.path, n, err)
+			return bad(n, err)
 		}
-		list = append(list, g)
+		do(&g)
 	}
-	return list, lines.Err()
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return bad(n, fmt.Errorf("it is longer than %d MiB", maxGrant>>20))
+	}
+	return lines.Err()
+}
+
+// last returns the newest grant that is what the caller looks for.
+func (s *Store) last(is func(*Grant) bool) (found Grant, ok bool, err error) {
+	err = s.each(func(g *Grant) {
+		if is(g) {
+			found, ok = *g, true
+		}
+	})
+	if err != nil {
+		return Grant{}, false, err
+	}
+	return found, ok, nil
 }
 
 // grantFrom reads a line. The error has no words of Go.
@@ -131,40 +169,31 @@ func (g *Grant) check() error {
 // powers. A grant at the claim's path comes first. One at another path is returned without
 // its variables.
 func (s *Store) Find(c Claim) (g Grant, ok bool, err error) {
-	hash := c.Hash()
-	covers := func(g *Grant) bool { return g.Hash == hash && len(c.Powers.Without(g.Powers)) == 0 }
-	list, err := s.List()
-	if g, ok := last(list, func(g *Grant) bool { return g.Path == c.Path && covers(g) }); ok {
-		return g, true, err
+	hash, here := c.Hash(), false
+	g, ok, err = s.last(func(g *Grant) bool {
+		if g.Hash != hash || here && g.Path != c.Path || len(c.Powers.Without(g.Powers)) > 0 {
+			return false
+		}
+		here = here || g.Path == c.Path
+		return true
+	})
+	if !here {
+		g.Variables = nil
 	}
-	g, ok = last(list, covers)
-	g.Variables = nil
 	return g, ok, err
 }
 
 // Knows reports whether the store has a grant of the file at a source's path with the
 // source's text, whatever else the grant is about.
 func (s *Store) Knows(src Source) (bool, error) {
-	list, err := s.List()
-	_, ok := last(list, func(g *Grant) bool { return g.Path == src.Path && slices.Contains(g.Sources, src) })
+	_, ok, err := s.last(func(g *Grant) bool { return g.Path == src.Path && slices.Contains(g.Sources, src) })
 	return ok, err
 }
 
 // Before returns the newest grant of a file at the same path, which may have been
 // agreed to with another content.
 func (s *Store) Before(path string) (g Grant, ok bool, err error) {
-	list, err := s.List()
-	g, ok = last(list, func(g *Grant) bool { return g.Path == path })
-	return g, ok, err
-}
-
-func last(list []Grant, is func(*Grant) bool) (Grant, bool) {
-	for i := len(list) - 1; i >= 0; i-- {
-		if is(&list[i]) {
-			return list[i], true
-		}
-	}
-	return Grant{}, false
+	return s.last(func(g *Grant) bool { return g.Path == path })
 }
 
 // Add keeps a grant. Grants of the same content at the same path share their variables, so

@@ -326,3 +326,50 @@ func TestHostileStore(t *testing.T) {
 		}
 	}
 }
+
+// K1: a large store is read a line at a time, and a line that is damaged is an error wherever it is,
+// whatever is looked for. What is too large to be a store's is refused at once.
+func TestLargeStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "trust.jsonl")
+	s := trust.Open(path)
+	claim := trust.Claim{Path: "/a", Powers: trust.Powers{starts}}
+	if err := s.Add(t.Context(), trust.GrantOf(claim, time.Now())); err != nil {
+		t.Fatal(err)
+	}
+	line, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.Replace(string(line), `"/a"`, `"/b"`, 1)
+	many := strings.Repeat(other, 1000)
+	for name, tt := range map[string]struct {
+		text  string
+		fails string
+	}{
+		"many lines":               {many + string(line) + many, ""},
+		"a damaged line before":    {many + other[:len(other)/2] + "\n" + string(line), ":1001: not a grant of trust"},
+		"a damaged line after":     {string(line) + many + other[:len(other)/2], ":1002: not a grant of trust"},
+		"a line that is too long":  {string(line) + strings.Repeat("x", 17<<20), ":2: not a grant of trust: it is longer than 16 MiB"},
+		"a line that is cut short": {string(line)[:len(line)-2], ":1: not a grant of trust"},
+	} {
+		if err := os.WriteFile(path, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g, found, err := s.Find(claim)
+		if tt.fails == "" && (err != nil || !found || g.Path != "/a") {
+			t.Errorf("%s: %v %v %v", name, g, found, err)
+		}
+		if tt.fails != "" && (err == nil || found || !strings.Contains(err.Error(), tt.fails)) {
+			t.Errorf("%s: %v %v", name, found, err)
+		}
+		if _, err := s.Knows(trust.Source{Path: "/a"}); (err != nil) != (tt.fails != "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := os.Truncate(path, 513<<20); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Find(claim); err == nil || !strings.Contains(err.Error(), "it is larger than 512 MiB") {
+		t.Errorf("huge: %v", err)
+	}
+}
