@@ -5,6 +5,7 @@ package main
 
 import (
 	"math"
+	"os"
 	"testing"
 )
 
@@ -13,6 +14,11 @@ import (
 func TestFigures(t *testing.T) {
 	if d := measureDurable(5, 1); d.err != nil || !(d.step > 0) || !(d.many > 0) {
 		t.Errorf("durable step: %+v", d)
+	}
+	if dsn := os.Getenv("ANTIPHON_POSTGRES"); dsn == "" {
+		t.Log("no figures of workers without ANTIPHON_POSTGRES")
+	} else if s, err := measureScale(dsn, scaleSize{5, 1, 5, 20}); err != nil || math.IsNaN(s.parked) || !(s.step > 0) || !(s.many > 0) || !(s.claim > 0) || !(s.submit > s.claim) || !(s.watch >= 0) || !(s.notified > 0) {
+		t.Errorf("workers on Postgres: %+v, %v", s, err)
 	}
 	o := measureOpening(largeSession{items: 200, images: 4, imageSize: 100_000}, 5)
 	if o.err != nil || math.IsNaN(o.mb) || !(o.ms > 0) || !(o.http.cpu > 0) || !(o.socket.cpu > 0) {

@@ -83,7 +83,7 @@ func rows() []row {
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}
-	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), typedRow(), idleRow(1000), durableRow(), turnRow(), postgresRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
+	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), typedRow(), idleRow(1000), durableRow(), turnRow(), postgresRow(), scaleRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
 }
 
 // recordedStreams returns the recorded streams in the folder beside the project,
