@@ -262,7 +262,7 @@ func (t *dialogue) untilLeft(ctx context.Context) (context.Context, context.Canc
 var errNoneYet = usage(errors.New("there is no conversation to continue yet; antiphon chat begins one"))
 
 // choose sets the session to continue.
-func (t *dialogue) choose(ctx context.Context) error {
+func (t *dialogue) choose(ctx context.Context) (err error) {
 	c := t.chat
 	if !c.Last && !c.Choose {
 		return nil
@@ -275,7 +275,7 @@ func (t *dialogue) choose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer func() { err = errors.Join(err, store.Close()) }()
 	path, err := host.ResolvePath(t.run.File)
 	if err != nil {
 		return usage(err)
