@@ -50,6 +50,15 @@ func (p *payloads) folder() (dir, name string) {
 // put writes the next file.
 func (p *payloads) put(payload string) (src string, err error) {
 	dir, name := p.folder()
+	// A program that a tool ran may have put a link in the place of a folder.
+	root, err := os.OpenRoot(filepath.Dir(p.out))
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	if err := root.MkdirAll(filepath.FromSlash(name), 0o700); err != nil {
+		return "", err
+	}
 	if err := makeFolders(dir); err != nil {
 		return "", err
 	}
@@ -63,7 +72,7 @@ func (p *payloads) put(payload string) (src string, err error) {
 	for ; ; p.next++ {
 		file := strconv.Itoa(p.next) + ".json"
 		path := filepath.Join(dir, file)
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		f, err := root.OpenFile(filepath.Join(filepath.FromSlash(name), file), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			continue // another program's file
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -334,6 +335,9 @@ func (h *Host) shape(a *agent.Agent, set *tool.Set) error {
 		if folder != "" {
 			h.spill = &output.DirStore{Dir: folder}
 		}
+		if h.cfg.Outputs == "" && folder != "" {
+			h.spill = &beside{&output.DirStore{Dir: folder}, h.cfg.Transcript}
+		}
 	}
 	a.OutputStore = h.spill
 	asked := a.Output.Limit != nil || a.Output.PerTurn != nil || h.cfg.Outputs != ""
@@ -407,7 +411,7 @@ func (c *Config) outputs() (string, error) {
 // the way to it is a [ConfigError], because it would lead out of the transcript's
 // folder.
 func OutputsFolder(transcript string) (string, error) {
-	folder := filepath.Join(filepath.Dir(transcript), ".chatmd", filepath.Base(transcript), "outputs")
+	folder := filepath.Join(besideTranscript(transcript), "outputs")
 	part := folder
 	for range 3 { // outputs, the transcript's name, .chatmd
 		info, err := os.Lstat(part)
@@ -417,6 +421,32 @@ func OutputsFolder(transcript string) (string, error) {
 		part = filepath.Dir(part)
 	}
 	return folder, nil
+}
+
+// beside stores outputs beside a transcript. Each time it looks for links on the way, because a program that a tool
+// ran may have put one there.
+type beside struct {
+	*output.DirStore
+	transcript string
+}
+
+func (b *beside) Put(ctx context.Context, data []byte) (string, error) {
+	if _, err := OutputsFolder(b.transcript); err != nil {
+		return "", err
+	}
+	return b.DirStore.Put(ctx, data)
+}
+
+func (b *beside) PutFrom(ctx context.Context, r io.Reader) (string, error) {
+	if _, err := OutputsFolder(b.transcript); err != nil {
+		return "", err
+	}
+	return b.DirStore.PutFrom(ctx, r)
+}
+
+// besideTranscript returns the folder of what is kept beside a transcript.
+func besideTranscript(transcript string) string {
+	return filepath.Join(filepath.Dir(transcript), ".chatmd", filepath.Base(transcript))
 }
 
 // isFolder reports whether path is an existing folder.

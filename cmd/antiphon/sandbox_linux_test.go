@@ -372,3 +372,19 @@ func TestProgramIsHidden(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A1 A11: a command does not lead what the program writes beside a transcript to another folder.
+func TestNothingIsKeptThroughLinks(t *testing.T) {
+	outside := t.TempDir()
+	const long = "turn\n  call run_command {\"command\":[\"seq\",\"100000\"]}\n"
+	agent := confinedAgent(t, "", long+asShell(t, "d=.chat; d=${d}md; rm -rf $d; mv $d gone; ln -s "+outside+" $d; cd $d/* && rm -rf * && ln -s "+outside+" outputs; true", nil)+long)
+	dir := filepath.Dir(agent)
+	t.Chdir(dir)
+	o := program(t, "run", agent, "--allow", "run_command", "--out", filepath.Join(dir, "talk.md"))
+	if !strings.Contains(o.err, "were left out and are kept") {
+		t.Errorf("exit code %d: %s", o.code, o.err)
+	}
+	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
+		t.Errorf("outside there is now %v, %v", entries, err)
+	}
+}
