@@ -261,7 +261,7 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 		return err
 	}
 	cfg.File, cfg.Session, cfg.Owner, cfg.Tags = c.File, c.Session, c.Owner, c.Tag
-	j := worker.Job{Config: cfg, Key: c.Key, By: thePerson, From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Upgrade: c.Upgrade}
+	j := worker.Job{Config: cfg, Key: c.Key, By: accountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Upgrade: c.Upgrade}
 	if c.In > 0 {
 		j.Due = time.Now().Add(c.In)
 	}

@@ -99,3 +99,29 @@ func workersDie(t *testing.T, store string) {
 		}
 	}
 }
+
+// J12: what is left for workers names the account of the person, as what is said by sessions
+// commands does.
+func TestWorkNamesTheAccount(t *testing.T) {
+	dir := t.TempDir()
+	store, agents := filepath.Join(dir, "s.db"), filepath.Join(dir, "agents")
+	if err := os.Mkdir(agents, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(agents, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n")
+	write(t, filepath.Join(agents, "agent.script"), "turn\n  say Yes.\nagain\nturn\n  say Yes again.\n")
+	for _, args := range [][]string{
+		{"work", "submit", file, "talk", "Hello"}, {"sessions", "say", "talk", "And more"}, {"work", "schedule", "add", "yearly", "@yearly", file, "Hello"}, {"work", "--agents", agents, "--once"},
+	} {
+		if o := program(t, append(args, "--store", store)...); o.code != 0 {
+			t.Fatal(o.err)
+		}
+	}
+	by := `"by":"` + accountName() + `"`
+	if o := program(t, "sessions", "export", "talk", "--store", store, "--to", "jsonl"); strings.Count(o.out, by) != 2 {
+		t.Errorf("the log: %s", o.out)
+	}
+	if o := program(t, "work", "schedule", "list", "--json", "--store", store); !strings.Contains(strings.ReplaceAll(o.out, " ", ""), by) {
+		t.Errorf("the schedules: %s", o.out)
+	}
+}
