@@ -67,6 +67,7 @@ func (c *workCommand) sessions() *sessionsCommand {
 type workStartCommand struct {
 	Agents string `required:"" placeholder:"DIR" help:"The folder with the agents that this worker may run: its files that end in .md."`
 
+	Engine  engineName     `placeholder:"ENGINE" default:"queue" help:"What decides when work is done: queue, which stands in the store. A Temporal server has a program of its own, antiphon-temporal."`
 	Name    string         `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
 	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
 	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
@@ -85,6 +86,21 @@ type workStartCommand struct {
 	MaxTurns      int           `group:"limits" placeholder:"N" help:"Ask the model at most N times in a run."`
 	MaxTime       time.Duration `group:"limits" placeholder:"TIME" help:"Stop a run after this time, such as 90s or 5m. Waiting does not count."`
 	MaxTokens     int64         `group:"limits" placeholder:"N" help:"Stop a run when the endpoint has counted N tokens."`
+}
+
+// engineName is what decides when work is done.
+type engineName string
+
+// UnmarshalText refuses an engine that this program does not contain.
+func (e *engineName) UnmarshalText(text []byte) error {
+	switch *e = engineName(text); *e {
+	case "queue":
+		return nil
+	case "temporal":
+		return errors.New("this program does not contain Temporal: antiphon-temporal work does the same on a Temporal server" +
+			"\n  hint: in a clone of the repository: cd contrib/temporal && go install ./cmd/antiphon-temporal; see contrib/temporal/README.md")
+	}
+	return fmt.Errorf("there is no engine %q, only queue, and temporal in the program antiphon-temporal", text)
 }
 
 // Run does work until ctx is done.
