@@ -128,7 +128,7 @@ var foreign = map[string][]string{
 	"session/sqlstore":    {"golang.org/x/crypto"},
 	"host":                {"github.com/go-json-experiment/json"},
 	"server/agents":       {"github.com/go-json-experiment/json"},
-	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring"},
+	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring", "github.com/prometheus/client_golang"},
 	"examples/handover":   {"modernc.org/sqlite"},
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/mcp":     {"github.com/modelcontextprotocol/go-sdk"},

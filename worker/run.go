@@ -94,6 +94,7 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*a
 		}
 		if e, ok := event.(agent.Recorded); ok {
 			g.count(ctx, e.Body)
+			p.countStep(e.Body)
 			if b, ok := e.Body.(session.StopAsked); ok && b.Run != 0 {
 				r.moved = cmp.Or(b.Detail, "it goes on elsewhere")
 			}
@@ -107,6 +108,9 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*a
 func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agent.Result, failure error, log func(string, ...any)) {
 	if errors.Is(failure, session.ErrLost) || errors.Is(context.Cause(ctx), errParked) {
 		log("work left", "reason", p.sayable(cmp.Or(failure, context.Cause(ctx))))
+		if errors.Is(failure, session.ErrLost) {
+			p.tally(func(c *Counts) { c.Lost++ })
+		}
 		return
 	}
 	o := p.outcome(ctx, w, res, failure)
@@ -133,7 +137,7 @@ func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agen
 		case queue.Waiting:
 			c.Waiting++
 		case queue.Parked:
-			c.Parked++
+			c.park(kindOf(moved, res, failure))
 		case queue.Ready:
 			c.Retried++
 		}
@@ -193,6 +197,35 @@ func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, fai
 		return queue.Outcome{State: queue.Done, Well: true, Reason: "stopped, " + cmp.Or(res.Detail, "as asked")}
 	}
 	return queue.Outcome{State: queue.Parked, Reason: strings.TrimSuffix(fmt.Sprintf("stopped at %s: %s", res.Why, res.Detail), ": ")}
+}
+
+// kindOf returns the kind of reason for which work was parked after a run.
+func kindOf(moved string, res *agent.Result, failure error) string {
+	var untrusted *trust.UntrustedError
+	var closed *closedError
+	switch {
+	case failure == nil && moved != "":
+		return "taken"
+	case failure == nil && res != nil:
+		return string(res.Why) // such as a limit
+	case errors.As(failure, &closed):
+		return "endpoint_stopped"
+	case errors.As(failure, &untrusted):
+		return "not_agreed"
+	case errors.Is(failure, errExhausted), failure != nil && passes(failure):
+		return "attempts"
+	}
+	return "failed"
+}
+
+// countStep counts what a run has done.
+func (w *Worker) countStep(b session.Body) {
+	switch b.(type) {
+	case session.TurnEnded:
+		w.tally(func(c *Counts) { c.Turns++ })
+	case session.CallOutput:
+		w.tally(func(c *Counts) { c.Calls++ })
+	}
 }
 
 func (p *pool) stopping() bool {

@@ -50,24 +50,30 @@ func withNeeds(w queue.Work) string {
 type Metrics struct {
 	// Works counts the work by state.
 	Works map[queue.State]int
+	// Tenants splits Works by tenant.
+	Tenants map[string]map[queue.State]int
 	// Age is how long the oldest work that is ready and due has been so.
 	Age time.Duration
 	// Attempts is the sum of the attempts of work that did not go well yet.
 	Attempts int
 }
 
-// Measure measures a queue.
-func Measure(ctx context.Context, q queue.Queue) (m Metrics, err error) {
-	m.Works = map[queue.State]int{}
+// Measure measures the work of a queue that is in some states, or all.
+func Measure(ctx context.Context, q queue.Queue, states ...queue.State) (m Metrics, err error) {
+	m.Works, m.Tenants = map[queue.State]int{}, map[string]map[queue.State]int{}
 	if nils.Is(q) {
 		return m, errors.New("worker: there is no queue")
 	}
 	now := time.Now()
-	for w, err := range q.Works(ctx) {
+	for w, err := range q.Works(ctx, states...) {
 		if err != nil {
 			return m, err
 		}
 		m.Works[w.State]++
+		if m.Tenants[w.Tenant] == nil {
+			m.Tenants[w.Tenant] = map[queue.State]int{}
+		}
+		m.Tenants[w.Tenant][w.State]++
 		if w.State != queue.Done {
 			m.Attempts += w.Attempts
 		}

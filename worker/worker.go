@@ -83,13 +83,30 @@ type Counts struct {
 	Waiting int64 // ended because an answer of a person is needed
 	Retried int64 // failed, and will be tried again
 	Parked  int64 // failed for good, or could not be done
+	// ParkedFor splits Parked by the kind of reason, of which there are few.
+	ParkedFor map[string]int64
+
+	Turns int64 // replies of models
+	Calls int64 // calls that have their output
+	Lost  int64 // sessions that another process had taken, because this one was frozen or cut off
 }
 
 // Counts returns the counts.
 func (w *Worker) Counts() Counts {
 	w.counting.Lock()
 	defer w.counting.Unlock()
-	return w.counts
+	c := w.counts
+	c.ParkedFor = maps.Clone(c.ParkedFor)
+	return c
+}
+
+// park counts work that was parked.
+func (c *Counts) park(kind string) {
+	c.Parked++
+	if c.ParkedFor == nil {
+		c.ParkedFor = map[string]int64{}
+	}
+	c.ParkedFor[kind]++
 }
 
 func (w *Worker) tally(change func(*Counts)) {
@@ -409,7 +426,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 		case !parked && why != "" && waits >= patience:
 			if err = p.queue.Move(ctx, w, queue.Parked, why); err == nil {
 				p.log.Warn("work parked", "session", w.Session, "reason", why)
-				p.tally(func(c *Counts) { c.Parked++ })
+				p.tally(func(c *Counts) { c.park("missing") })
 			}
 		case parked && why == "" && strings.HasPrefix(w.Reason, needed):
 			err = p.queue.Move(ctx, w, queue.Ready, "a worker that can do it is there")

@@ -79,6 +79,8 @@ type workStartCommand struct {
 	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for another one, before it is parked with what is missing."`
 	Drain    time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the worker is told to end: how long its runs may take to end their turn."`
 
+	Metrics string `placeholder:"ADDRESS" help:"Serve measures for Prometheus at http://ADDRESS/metrics, and /healthz and /readyz. ADDRESS is HOST:PORT; without HOST, only this machine can connect."`
+
 	endpointFlags `group:"who"`
 	trustFlags    `group:"may"`
 	Sandbox       string        `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the files say: see antiphon run --help."`
@@ -146,6 +148,13 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		if work.JSON {
 			w.Log = slog.New(slog.NewJSONHandler(std.out, nil))
+		}
+		if c.Metrics != "" {
+			end, err := serveMetrics(ctx, c.Metrics, w)
+			if err != nil {
+				return err
+			}
+			defer end()
 		}
 		do := w.Run
 		if c.Once {

@@ -4,10 +4,12 @@
 package main
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -123,5 +125,54 @@ func TestWorkNamesTheAccount(t *testing.T) {
 	}
 	if o := program(t, "work", "schedule", "list", "--json", "--store", store); !strings.Contains(strings.ReplaceAll(o.out, " ", ""), by) {
 		t.Errorf("the schedules: %s", o.out)
+	}
+}
+
+// The measures of a worker count the queue by tenant, and name no session and no text; only
+// this machine can connect unless somebody says so.
+func TestWorkMetrics(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.Mkdir("agents", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n")
+	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  call append_to_file {\"path\": \"a\", \"content\": \"b\"}\n")
+	if o := program(t, "work", "submit", file, "monday", "Hello", "--tenant", "anna", "--store", "s.db"); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	p := start(t, nil, "work", "--agents", "agents", "--store", "s.db", "--json", "--metrics", ":0")
+	url := regexp.MustCompile(`"url":"(http://127\.0\.0\.1:\d+)/metrics"`).FindStringSubmatch(p.until(t, "/metrics\""))
+	if url == nil {
+		t.Fatal("no address of this machine")
+	}
+	p.until(t, `"state":"waiting"`)
+	get := func(path string) string {
+		t.Helper()
+		res, err := http.Get(url[1] + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s, %v\n%s", path, res.Status, err, text)
+		}
+		return string(text)
+	}
+	text := get("/metrics")
+	wantAll(t, "the measures", text, `antiphon_work{state="waiting",tenant="anna"} 1`, `antiphon_work{state="ready",tenant="anna"} 0`, "antiphon_work_queue_up 1", "antiphon_work_oldest_ready_seconds 0",
+		"antiphon_worker_attempts_total 1", `antiphon_worker_ended_total{outcome="waiting"} 1`, `antiphon_worker_steps_total{kind="turn"} 1`, "antiphon_worker_sessions_held 0", "antiphon_worker_leases_lost_total 0")
+	if strings.Contains(text, "monday") || strings.Contains(text, "Hello") {
+		t.Errorf("the measures name a session or a text:\n%s", text)
+	}
+	get("/healthz")
+	get("/readyz")
+	p.signal(t, syscall.SIGTERM)
+	if code, rest := p.wait(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, rest)
+	}
+	if o := program(t, "work", "--agents", "agents", "--store", "s.db", "--once", "--metrics", "nowhere"); o.code != exitUsage || !strings.Contains(o.err, "--metrics: want HOST:PORT") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 }
