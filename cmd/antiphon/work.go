@@ -156,6 +156,9 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 			}
 			defer end()
 		}
+		if !c.Once {
+			defer c.watchAgents(ctx, std, env, agents, cfg, w.Log)()
+		}
 		do := w.Run
 		if c.Once {
 			do = w.Once
@@ -210,7 +213,7 @@ func workerAgents(env environment) (*worker.Agents, error) {
 // add asks about the agents of the folder. One that cannot be run is a warning: the others
 // can.
 func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, agents *worker.Agents, cfg *host.Config) error {
-	files, err := filepath.Glob(filepath.Join(globbed(c.Agents), "*.md"))
+	files, err := c.files()
 	if err != nil {
 		return err
 	}
@@ -224,24 +227,11 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 		if err != nil {
 			return err
 		}
-		one := *cfg
-		one.File = file
-		one.Trust = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
-			a, err := t.ask(ctx, claim)
-			if err == nil && a.Remember == nil && t.remember { // it is remembered already
-				a.Remember = func(context.Context) error { return nil }
-			}
-			return a, err
-		}
-		switch _, err := agents.Add(ctx, one); {
+		switch _, err := addAgent(ctx, agents, t, *cfg, file); {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			text := env.Hide(err.Error())
-			if problems, more, found := strings.Cut(text, "\n"); found && !strings.HasPrefix(strings.TrimSpace(more), "hint:") && !errors.As(err, new(*trust.UntrustedError)) {
-				text = problems + "\n  hint: antiphon check " + quoted(file) + " lists all problems"
-			}
-			fmt.Fprintf(std.err, "antiphon: warning: this worker does not run %s: %s\n", visible(file), printable(text))
+			fmt.Fprintf(std.err, "antiphon: warning: this worker does not run %s: %s\n", visible(file), printable(notRun(env, file, err)))
 		default:
 			added++
 		}
@@ -250,6 +240,33 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 		return usage(fmt.Errorf("--agents %s: no file there that ends in .md can be run", quoted(c.Agents)))
 	}
 	return nil
+}
+
+// files are the agents of the folder.
+func (c *workStartCommand) files() ([]string, error) {
+	return filepath.Glob(filepath.Join(globbed(c.Agents), "*.md"))
+}
+
+// addAgent adds a file if the operator agrees.
+func addAgent(ctx context.Context, agents *worker.Agents, t *truster, cfg host.Config, file string) (worker.Agent, error) {
+	cfg.File = file
+	cfg.Trust = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+		a, err := t.ask(ctx, claim)
+		if err == nil && a.Remember == nil && t.remember { // it is remembered already
+			a.Remember = func(context.Context) error { return nil }
+		}
+		return a, err
+	}
+	return agents.Add(ctx, cfg)
+}
+
+// notRun says why an agent is not run.
+func notRun(env environment, file string, err error) string {
+	text := env.Hide(err.Error())
+	if problems, more, found := strings.Cut(text, "\n"); found && !strings.HasPrefix(strings.TrimSpace(more), "hint:") && !errors.As(err, new(*trust.UntrustedError)) {
+		text = problems + "\n  hint: antiphon check " + quoted(file) + " lists all problems"
+	}
+	return text
 }
 
 // globbed returns a path as a pattern that matches it alone.

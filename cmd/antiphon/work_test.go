@@ -176,3 +176,55 @@ func TestWorkMetrics(t *testing.T) {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 }
+
+// D3: a worker takes up a file that has changed while it runs, and one that the operator
+// agrees to meanwhile; work goes on with what it began with.
+func TestWorkerTakesUpAgents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for looks at a folder")
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("XDG_DATA_HOME", filepath.Join(dir, "data"))
+	if err := os.Mkdir("agents", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"XDG_DATA_HOME=" + filepath.Join(dir, "data")}
+	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<system>One.</system>\n")
+	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  say Yes.\nagain\nturn\n  say Yes again.\n")
+	do := func(args ...string) {
+		t.Helper()
+		if o := programEnv(t, env, args...); o.code != 0 {
+			t.Fatalf("%v: %s", args, o.err)
+		}
+	}
+	submit := func(name string) { t.Helper(); do("work", "submit", file, name, "Hello", "--store", "s.db") }
+	p := start(t, nil, "work", "--agents", "agents", "--store", "s.db", "--json")
+	p.until(t, "worker started")
+	submit("first")
+	p.until(t, `"state":"done"`)
+	write(t, file, "<config model=\"rehearsal:agent.script\"/>\n<system>Two.</system>\n")
+	p.until(t, "agent taken up")
+	submit("second")
+	p.until(t, `"state":"done"`)
+	submit("first") // goes on with the file as it was
+	p.until(t, `"state":"done"`)
+	write(t, file, "<config model=\"rehearsal:agent.script\"/>\n<system>Three.</system>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
+	p.until(t, "agent not taken up")
+	do("trust", file)
+	p.until(t, "agent taken up")
+	submit("third")
+	p.until(t, `"state":"done"`)
+	p.signal(t, syscall.SIGTERM)
+	if code, rest := p.wait(t); code != 0 {
+		t.Errorf("exit code %d\n%s", code, rest)
+	}
+	o := programEnv(t, env, "work", "list", "--json", "--store", "s.db")
+	agents := map[string]bool{}
+	for _, m := range regexp.MustCompile(`"agent": "(\w+)"`).FindAllStringSubmatch(o.out, -1) {
+		agents[m[1]] = true
+	}
+	if len(agents) != 3 {
+		t.Errorf("%d definitions of 3 sessions\n%s", len(agents), o.out)
+	}
+}
