@@ -515,7 +515,7 @@ func (s *Store) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error
 		}
 		// A delivery to a nested session takes another row than this one, so whether one came
 		// is looked at where the state is written: in the same statement.
-		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = CASE WHEN ? AND told <> 0 THEN 'ready' ELSE ? END, since = `+t.clock()+`, due = CASE WHEN ? AND told <> 0 THEN 0 ELSE ? END, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
+		n, err := t.exec(ctx, `UPDATE antiphon_work SET state = CASE WHEN ? AND told <> 0 THEN 'ready' ELSE ? END, since = `+t.clock()+`, due = CASE WHEN ? AND told <> 0 THEN 0 ELSE CAST(? AS BIGINT) END, reason = ?, attempts = CASE WHEN ? THEN 0 ELSE attempts END
 			WHERE id = ? AND claim = ? AND state = 'running'`, looks, string(state), looks, due, s.sealReason(w.Session, o.Reason), o.Well, w.Session, w.Claim)
 		if err == nil && n == 0 {
 			err = queue.ErrChanged
