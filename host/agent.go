@@ -258,7 +258,7 @@ func (h *Host) adjust(ctx context.Context, f *agentfile.File, a *agent.Agent) er
 		a.Policy.Approver, a.Policy.Shared = c.Approver, c.keeps()
 	}
 	if c.Answers != nil {
-		a.Policy.Approver = c.Answers.approve(a.Policy.Approver)
+		a.Policy.Approver = c.Answers.approve(f != h.File, a.Policy.Approver)
 	}
 	if c.Price != nil {
 		a.Prices = func(string) (agent.Price, bool) { return *c.Price, true }

@@ -130,10 +130,11 @@ func (a *answer) check() error {
 }
 
 // approve returns an [agent.Approver] that uses the first matching unused answer. If
-// there is none, it calls next, which may be nil.
-func (a *Answers) approve(next agent.Approver) agent.Approver {
+// there is none, it calls next, which may be nil. elsewhere means that the calls are those of
+// another file's agent.
+func (a *Answers) approve(elsewhere bool, next agent.Approver) agent.Approver {
 	return func(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
-		if v, ok := a.take(q.Call); ok {
+		if v, ok := a.take(q.Call, elsewhere); ok {
 			return v, nil
 		}
 		if next != nil {
@@ -144,12 +145,12 @@ func (a *Answers) approve(next agent.Approver) agent.Approver {
 }
 
 // take returns the first unused answer that matches the call, and marks it as used.
-func (a *Answers) take(call tool.Call) (agent.Decision, bool) {
+func (a *Answers) take(call tool.Call, elsewhere bool) (agent.Decision, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.list {
 		one := &a.list[i]
-		if one.used || !one.fits(call) {
+		if one.used || !one.fits(call, elsewhere) {
 			continue
 		}
 		one.used = true
@@ -202,9 +203,14 @@ func (a *answer) unused(sess *session.Session) string {
 	return why
 }
 
-// fits reports whether the answer matches the call.
-func (a *answer) fits(call tool.Call) bool {
+// fits reports whether the answer matches the call. As with [Config].Rules, the name of a tool
+// means the tool of the file that the configuration names: in other files an answer allows calls
+// of built-in tools by their names, of all tools by "*", and the call that it names.
+func (a *answer) fits(call tool.Call, elsewhere bool) bool {
 	if a.CallID != "" && a.CallID != call.ID {
+		return false
+	}
+	if elsewhere && *a.Allow && a.CallID == "" && a.Tool != "*" && !builtin(call.Name) {
 		return false
 	}
 	ok, _ := path.Match(a.Tool, call.Name)
@@ -221,7 +227,7 @@ func (a *Answers) decide(ctx context.Context, sess *session.Session, record func
 	var records []audit.Record
 	for _, p := range wanted {
 		call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
-		v, ok := a.take(call)
+		v, ok := a.take(call, p.Session != sess.ID())
 		if !ok {
 			continue
 		}
