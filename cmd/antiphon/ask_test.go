@@ -89,7 +89,7 @@ func TestUsual(t *testing.T) {
 		if c.args != "" {
 			args = strings.Split(c.args, "|")
 		}
-		if got := usual(args, c.piped, commands); !slices.Equal(got, strings.Split(c.want, "|")) {
+		if got := usual(args, func() bool { return c.piped }, commands); !slices.Equal(got, strings.Split(c.want, "|")) {
 			t.Errorf("%q, piped %v: %q, want %q", c.args, c.piped, got, c.want)
 		}
 	}

@@ -120,14 +120,28 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
 		kong.ExplicitGroups(flagGroups),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(std),
 	)
 	if err != nil {
 		return report(std, env, args, err)
 	}
 	parser.Model.HelpFlag.Help = "Show this help."
-	_, isFile := std.in.(*os.File)
-	args = usual(args, isFile && hasInput(std.in), commandNames(parser))
+	var unread error
+	piped := func() bool { // text is piped in, and not only an empty pipe of a supervisor
+		if _, isFile := std.in.(*os.File); !isFile || !hasInput(std.in) {
+			return false
+		}
+		var text string
+		text, unread = readInput(ctx, std, awaited(""))
+		std.in = strings.NewReader(text)
+		return spoken(text) != ""
+	}
+	if len(args) == 0 && terminal(std.in) && terminal(std.out) {
+		args = []string{"chat"}
+	}
+	args = usual(args, piped, commandNames(parser))
+	if unread != nil {
+		return report(std, env, args, unread)
+	}
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
 			return report(std, env, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
@@ -150,7 +164,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if err != nil && command.Selected().Name != "version" {
 		return report(std, env, args, err)
 	}
-	if err = command.Run(own.over(host.Environ(env)), own); err == nil {
+	if err = command.Run(std, own.over(host.Environ(env)), own); err == nil {
 		err = out.err
 	}
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
@@ -180,11 +194,11 @@ func filledFlags(command *kong.Context) error {
 	return nil
 }
 
-// usual translates arguments that people try with an unknown program. Piped tells that
-// standard input may hold a question; commands are the names of the commands.
-func usual(args []string, piped bool, commands []string) []string {
+// usual translates arguments that people try with an unknown program. Piped reports whether
+// standard input holds text, which may be a question; commands are the names of the commands.
+func usual(args []string, piped func() bool, commands []string) []string {
 	switch {
-	case len(args) == 0 && piped:
+	case len(args) == 0 && piped():
 		return []string{"ask"}
 	case len(args) == 0:
 		return []string{"--help"}
@@ -219,7 +233,7 @@ func commandNames(parser *kong.Kong) (names []string) {
 // asks reports whether the arguments are those of ask: a question of more than one word, or
 // flags before anything else. A single word is a command or a mistake, unless piped text
 // goes with it.
-func asks(args []string, piped bool, commands []string) bool {
+func asks(args []string, piped func() bool, commands []string) bool {
 	first := args[0]
 	switch _, err := os.Stat(first); {
 	case first == "-h" || first == "--help" || err == nil:
@@ -230,7 +244,7 @@ func asks(args []string, piped bool, commands []string) bool {
 		return true
 	}
 	alike := func(name string) bool { return name == first || host.Nearly(name, first) }
-	return piped && !slices.ContainsFunc(commands, alike) && verbs[first] == "" && !strings.ContainsAny(first, `./\`)
+	return !slices.ContainsFunc(commands, alike) && verbs[first] == "" && !strings.ContainsAny(first, `./\`) && piped()
 }
 
 // helpFor returns the command whose help is relevant to the error.

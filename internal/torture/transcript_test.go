@@ -59,7 +59,14 @@ func (w *scribe) run(ctx context.Context) error {
 			return err
 		}
 	}
-	f, store, err := agentfile.OpenTranscript(ctx, filepath.Join(w.Dir, "agent.md"), filepath.Join(w.Dir, "talk.md"), agentfile.Options{Known: func(trust.Source) bool { return true }})
+	ledger, talk := trust.OpenLedger(filepath.Join(w.Dir, "ledger")), filepath.Join(w.Dir, "talk.md")
+	f, store, err := agentfile.OpenTranscript(ctx, filepath.Join(w.Dir, "agent.md"), talk, agentfile.Options{
+		Known: func(trust.Source) (trust.Left, bool) {
+			left, err := ledger.Left(talk)
+			return left, err == nil
+		},
+		Leave: ledger.Leave,
+	})
 	if err != nil {
 		return err
 	}
