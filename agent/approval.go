@@ -319,6 +319,10 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 				}
 			}
 			if judged.Verdict == session.Ask { // a person is asked about what is in the log
+				if r.reasons == nil {
+					r.reasons = map[int64]string{}
+				}
+				r.reasons[c.Seq] = judged.Reason
 				if err := r.barrier(); err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -362,7 +363,9 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	if refusal := r.admit(f); refusal != nil {
 		refusal.Reason = cmp.Or(f.before, refusal.Reason)
-		return nil, r.verdict(ctx, *c, *refusal, false)
+		// A person is asked about another call, if there is one.
+		unasked := refusal.Decided == session.DeciderNobody && r.agent.Policy.Approver == nil
+		return nil, r.verdict(ctx, *c, *refusal, unasked)
 	}
 	// The endpoint runs the call, so there is nothing to start here.
 	if plan.Hosted(c.Item) {
@@ -486,8 +489,12 @@ func (r *Run) admit(f *finished) (refusal *session.Approval) {
 	f.given.Arguments = f.seen.Call.Arguments // hooks may change nothing else of the call
 	// The rules are applied again, because a hook may have changed the arguments,
 	// and because rules may have been added since the verdict.
-	if j := r.judge(f.given, f.seen.Annotations); j.Verdict == session.Deny && refusal == nil {
-		refusal = &session.Approval{Reason: j.Denied(f.given.Name), Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
+	if j := r.judge(f.given, f.seen.Annotations); refusal == nil {
+		if j.Verdict == session.Deny {
+			refusal = &session.Approval{Reason: j.Denied(f.given.Name), Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
+		} else {
+			refusal = r.outdated(f, j)
+		}
 	}
 	if refusal != nil && len(f.hooks) > 0 {
 		f.seen.Ended, f.seen.Failure, f.seen.Error = time.Now(), tool.NotRun, refusal.Reason
@@ -495,6 +502,36 @@ func (r *Run) admit(f *finished) (refusal *session.Approval) {
 		_ = after(f.ctx, "AfterTool", f.hooks, afterTool, &f.seen)
 	}
 	return refusal
+}
+
+// outdated returns a refusal if the tool asks now about what the model wrote, for a reason that the
+// call's approval was not given for: another call has run since then, and may have changed
+// what this one does. K6
+func (r *Run) outdated(f *finished, now plan.Ruling) *session.Approval {
+	call, err := r.callOf(&f.call)
+	if err != nil {
+		return nil
+	}
+	if call.Arguments != f.given.Arguments { // a person or a hook wants these instead
+		now = r.judge(call, f.seen.Annotations)
+	}
+	why, here := r.reasons[f.call.Seq] // not here: a rule allowed it, or an earlier run asked about it
+	asks := whyTool(now)
+	if asks == "" || asks == why || !here && f.seen.Verdict.Decided != session.DeciderRule {
+		return nil
+	}
+	return &session.Approval{
+		Reason: fmt.Sprintf("The call was refused, because what it does has changed since it was approved: %s. Nothing was done. Another call asks again.", strings.TrimSuffix(asks, ".")),
+		Rule:   now.Rule, From: now.From, Decided: session.DeciderNobody,
+	}
+}
+
+// whyTool returns the tool's reason to ask about a call, or "" if it has none.
+func whyTool(j plan.Ruling) string {
+	if j.Verdict != session.Ask {
+		return ""
+	}
+	return j.Reason
 }
 
 // hookText returns the text for the model about a hook's error. The text of a panic

@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -308,6 +309,59 @@ func (j *judging) Approval(call tool.Call, rules []session.Rule) (verdict sessio
 
 func (j *judging) Suggest(tool.Call) []session.Rule {
 	return []session.Rule{{Verdict: session.Allow, Tool: "run", Member: "text", Prefix: []string{"mine"}}}
+}
+
+// scripted is a tool that asks once what it runs has changed, which each of its calls does.
+type scripted struct {
+	tool.Tool
+	changes int
+}
+
+func (s *scripted) Annotations() tool.Annotations { return tool.AnnotationsOf(s.Tool) }
+
+func (s *scripted) Approval(tool.Call, []session.Rule) (verdict session.Verdict, reason string) {
+	if s.changes > 0 {
+		return session.Ask, fmt.Sprintf("change %d", s.changes)
+	}
+	return "", ""
+}
+
+// K6: all calls of a reply are approved before the first one starts. If a call then does what
+// the tool asks about for another reason than the approval was given for, it does not start.
+func TestApprovalIsForWhatStarts(t *testing.T) {
+	yes := func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+		return agent.Decision{Allow: true}, nil
+	}
+	rewrite := agent.Hooks{BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
+		c.Call.Arguments = `{"text":"other"}`
+		return ctx, nil
+	}}
+	for name, c := range map[string]struct {
+		policy  agent.Policy
+		hooks   []agent.Hooks
+		changes int // before the run
+		ran     int // a person who is asked about the change can agree to it
+	}{
+		"a rule allowed it":                  {agent.Policy{Allow: []string{"run"}}, nil, 0, 1},
+		"a rule allowed it, a hook edits it": {agent.Policy{Allow: []string{"run"}}, []agent.Hooks{rewrite}, 0, 1},
+		"a person allowed it":                {agent.Policy{Approver: yes}, nil, 0, 2},
+		"a person allowed another change":    {agent.Policy{Approver: yes}, nil, 1, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, agenttest.Completed(call("c1", "run", "x"), call("c2", "run", "x")), agenttest.Completed(call("c3", "run", "x")), agenttest.Completed(item.Assistant("done")))
+			ran := 0
+			s := &scripted{changes: c.changes}
+			s.Tool = textTool("run", func(context.Context, string) (string, error) { ran++; s.changes++; return "ran", nil }, tool.Exclusive())
+			r.agent.Tools, r.agent.Policy, r.agent.Hooks = []tool.Tool{s}, c.policy, c.hooks
+			r.run(item.User("go"))
+			if ran != c.ran {
+				t.Errorf("%d calls ran", ran)
+			}
+			out := outputs(r.last())
+			contains(t, out["c2"], fmt.Sprintf("change %d", c.changes+1))
+			contains(t, out["c2"], "Nothing was done.")
+		})
+	}
 }
 
 // A5 A2: a tool that knows its commands gets the rules about them, and its
