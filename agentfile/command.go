@@ -105,8 +105,8 @@ func (f *fixed) Annotations() tool.Annotations {
 	return a
 }
 
-// Approval is the opinion of run_command about the whole command. A script that is not any
-// more what a person agreed to is asked about. K6
+// Approval returns the verdict of run_command on the whole command. If a script has changed
+// since the agent's file was read, it asks, because the person agreed to another content. K6
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {

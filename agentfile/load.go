@@ -105,9 +105,9 @@ type Options struct {
 	// which begins with a text of its hash, or the user trusts it, and what the last run left
 	// in it. In what somebody added or changed since then, and in all of other files that runs
 	// have written into, handoffs, requests to other models, what guards agreed to, lost entries
-	// that were accepted, the link to a conversation of the endpoint, and the leave to repeat a
-	// call count for nothing, calls are asked about whatever allows them, and warnings name
-	// them. Messages count. If Known is nil, no transcript is known.
+	// that were accepted, the link to a conversation of the endpoint, and the permission to
+	// repeat a call count for nothing, calls are asked about whatever allows them, and
+	// warnings name them. Messages count. If Known is nil, no transcript is known.
 	Known func(trust.Source) (left trust.Left, known bool)
 	// Leave is called before a transcript that is Known, or that begins, is changed, with what
 	// Known must return for it from then on. If it returns an error, the change fails. If it is

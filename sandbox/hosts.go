@@ -117,7 +117,7 @@ func entryFor(name string, port uint16, exactly bool) string {
 }
 
 // plainName returns the name of a host in lower case and without a dot at its end, or ""
-// if it is not one. A name that systems may read as an address, such as 0x7f.1, is none.
+// if it is not one. A name that systems may read as an address, such as 0x7f.1, is not one.
 func plainName(name string) string {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if name == "" || len(name) > 253 {

@@ -53,7 +53,7 @@ func (r *Run) prepare() error {
 	return r.confine(program)
 }
 
-// supported is as Supported, for a profile that confines.
+// supported is like [Profile.Supported], for a profile that confines, given what the system has.
 func (p *Profile) supported(has Support) error {
 	if !has.Has(Seatbelt) || slices.Contains(p.Without, Seatbelt) {
 		return fmt.Errorf("sandbox: %w: there is no %s", ErrUnavailable, seatbelt)

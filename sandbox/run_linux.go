@@ -100,7 +100,7 @@ func (p *Profile) uses(has Support, part Part) bool {
 	return has.Has(part) && !slices.Contains(p.Without, part)
 }
 
-// supported is as Supported, for a profile that confines.
+// supported is like [Profile.Supported], for a profile that confines, given what the system has.
 func (p *Profile) supported(has Support) error {
 	switch {
 	case !p.uses(has, Seccomp) || !p.uses(has, Namespaces) && !p.uses(has, Landlock):

@@ -28,7 +28,7 @@ func (r *Run) prepare() error {
 	return r.profile.Supported()
 }
 
-// supported is as Supported, for a profile that confines.
+// supported is like [Profile.Supported], for a profile that confines, given what the system has.
 func (*Profile) supported(Support) error {
 	return fmt.Errorf("sandbox: %w: there is no sandbox on %s", ErrUnavailable, runtime.GOOS)
 }

@@ -322,8 +322,9 @@ type Agreement struct {
 	// the person read before. All four are for an audit log, and may be empty.
 	Decided         session.Decider
 	By, From, Shown string
-	// Remember keeps the agreement for later runs. It may be nil. Whoever asks calls it,
-	// after the agreement is recorded: what could not be recorded must not be remembered.
+	// Remember keeps the agreement for later runs. It may be nil. The program
+	// that asked calls it after it has recorded the agreement: what could not be recorded
+	// must not be remembered.
 	Remember func(context.Context) error
 }
 

@@ -275,7 +275,7 @@ func fileOptions() (agentfile.Options, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		home = "" // only files with ${home} need one
+		home = "" // files with ${home} are errors then, and hidden files of the home folder are like others
 	}
 	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
 }

@@ -118,7 +118,8 @@ func (t *truster) protected() []string {
 	return list
 }
 
-// recorded is like ask, which it gets, for commands in which no host records the answer.
+// recorded wraps ask so that its answers are in the audit log, for commands without a host,
+// which would record them.
 func (t *truster) recorded(ask func(context.Context, trust.Claim) (trust.Agreement, error)) func(context.Context, trust.Claim) (trust.Agreement, error) {
 	return func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
 		a, err := ask(ctx, c)
