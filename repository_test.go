@@ -32,6 +32,7 @@ var levels = map[string]int{
 	"api":                   0,
 	"internal/sse":          0,
 	"internal/filelock":     0,
+	"internal/homedir":      0,
 	"internal/excerpt":      0,
 	"internal/spool":        0,
 	"internal/publicip":     0,

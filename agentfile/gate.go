@@ -59,8 +59,8 @@ func newGate(p places) *gate {
 	for _, dir := range []string{p.promptDir, p.workspace} {
 		g.inside = append(g.inside, resolved(dir))
 	}
-	if p.home != "" {
-		g.home = resolved(p.home)
+	if home := p.guardedHome(); home != "" {
+		g.home = resolved(home)
 	}
 	return g
 }

@@ -8,15 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -232,6 +235,28 @@ func TestHiddenFilesOfHome(t *testing.T) {
 	var refused *trust.UntrustedError
 	if _, err := agentfile.Load(t.Context(), path, o); !errors.As(err, &refused) || p.says(refused.Claim.Powers) != "reads HOME/.ssh/id_rsa" {
 		t.Errorf("%v", err)
+	}
+}
+
+// K2: the home folder is that of the system's list of users if nothing else names it.
+func TestHiddenFilesOfHomeWithoutVariable(t *testing.T) {
+	u, err := user.Current()
+	if err != nil || !filepath.IsAbs(u.HomeDir) {
+		t.Skipf("the system knows no home folder: %v", err)
+	}
+	for _, name := range []string{"HOME", "USERPROFILE", "home"} {
+		t.Setenv(name, "")
+	}
+	path := write(t, `<user><doc src="${workspace}/.antiphon-test/none" local/></user>`, t.TempDir(), "agent.md")
+	var refused *trust.UntrustedError
+	if _, err := agentfile.Load(t.Context(), path, agentfile.Options{Workspace: u.HomeDir}); !errors.As(err, &refused) || len(refused.Claim.Powers) != 1 || refused.Claim.Powers[0].Kind != trust.Reads {
+		t.Errorf("%v", err)
+	}
+	path = write(t, `<tool name="read_file"/><user>x</user>`, t.TempDir(), "agent.md")
+	f := load(t, path, agentfile.Options{Workspace: u.HomeDir})
+	call := tool.Call{ID: "c", Name: "read_file", Arguments: `{"path":".antiphon-test/none"}`}
+	if got, why := f.Tools[0].(agent.ApprovalAdvisor).Approval(call, nil); got != session.Ask {
+		t.Errorf("%v %s", got, why)
 	}
 }
 

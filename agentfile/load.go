@@ -35,7 +35,8 @@ type Options struct {
 	// Workspace is ${workspace}: the folder of the tools if a file declares no roots.
 	// If it is empty, the file's own folder is used.
 	Workspace string
-	// Home is ${home}.
+	// Home is ${home}, and the folder whose hidden files need an agreement. If it is empty,
+	// there is no ${home}, and hidden files of the user's home folder need one.
 	Home string
 	// Profiles is the table for the file's profile. Nil means the built-in table.
 	Profiles *endpoint.Table

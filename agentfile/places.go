@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/homedir"
 )
 
 // places are the folders that paths in a file are relative to.
@@ -31,6 +32,18 @@ func placesOf(path string, o Options) (places, error) {
 	dir := filepath.Dir(abs)
 	workspace, err := filepath.Abs(cmp.Or(o.Workspace, dir))
 	return places{promptDir: dir, toolDir: dir, workspace: workspace, home: o.Home}, err
+}
+
+// guardedHome returns the folder whose hidden files need an agreement.
+func (p places) guardedHome() string {
+	if p.home != "" {
+		return p.home
+	}
+	folder, err := homedir.Folder()
+	if err != nil {
+		return "" // the system knows of no home folder
+	}
+	return folder
 }
 
 // of returns the places for elements of the file with the given base: see

@@ -39,7 +39,7 @@ func (f *File) makeTools(ctx context.Context, p places, o Options) (problems cha
 		return append(problems, problemAt(f.doc().Name, f.doc().Tools[0].Element, err.Error(), "", nil))
 	}
 	f.files = files
-	files.Home(p.home)
+	files.Home(p.guardedHome())
 	seen := map[string]bool{}
 	for _, decl := range f.doc().Tools {
 		if decl.Value("mcp_server") != "" {

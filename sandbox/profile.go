@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/internal/homedir"
 	"github.com/antiphon-go/antiphon/internal/obeyed"
 )
 
@@ -287,7 +288,7 @@ func (p Profile) Words() string {
 // holds the libraries of the programs. The home folder, its hidden folders, and what
 // contains the home folder, are not among them.
 func ToolFolders(folders ...string) (list []string) {
-	home, _ := os.UserHomeDir() // without one nothing is in it
+	home, _ := homedir.Folder() // without one nothing is in it
 	if real, err := filepath.EvalSymlinks(home); err == nil {
 		home = real
 	}
@@ -523,7 +524,7 @@ func (p *Profile) look() (view, error) {
 		usual = append(usual, cache)
 	}
 	usual = append(usual, fromVariables()...)
-	if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+	if home, err := homedir.Folder(); err == nil && filepath.IsAbs(home) {
 		for _, name := range homeFolders {
 			usual = append(usual, filepath.Join(home, name))
 		}
@@ -578,7 +579,7 @@ func (v *view) spareHome() error {
 	if folder == "/" {
 		return errors.New("it is the root of all files: name a folder in it")
 	}
-	home, err := os.UserHomeDir()
+	home, err := homedir.Folder()
 	if err != nil {
 		return nil
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/homedir"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -273,9 +274,9 @@ func fileOptions() (agentfile.Options, error) {
 	if err != nil {
 		return agentfile.Options{}, err
 	}
-	home, err := os.UserHomeDir()
+	home, err := homedir.Folder()
 	if err != nil {
-		home = "" // files with ${home} are errors then, and hidden files of the home folder are like others
+		home = "" // only files with ${home} need one
 	}
 	return agentfile.Options{Workspace: filepath.Clean(workspace), Home: home}, nil
 }
