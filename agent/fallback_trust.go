@@ -53,8 +53,11 @@ func (f Fallback) foreign(log []session.Entry, i int) (reasoning, packed bool) {
 				n = 0
 			}
 		case session.Noticed:
-			if b.Kind == session.NoticeFallback {
+			switch b.Kind {
+			case session.NoticeFallback:
 				n++
+			case session.NoticeHandoff: // the other agent begins with its first candidate
+				n = 0
 			}
 		case session.ReasoningDropped:
 			reasoning = false

@@ -4,6 +4,7 @@
 package agent_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,6 +77,27 @@ func TestFallbackTrust(t *testing.T) {
 		if kept != 2 {
 			t.Errorf("the log keeps %d of 2", kept)
 		}
+	}
+}
+
+// R4, B5: an agent that gets the conversation by a handoff begins with its own first candidate,
+// whichever answered before, and what that one sealed goes to no other.
+func TestFallbackTrustAfterHandoff(t *testing.T) {
+	p := newPair(t,
+		slices.Concat(agenttest.Storm(3, agenttest.Failure(503, "", "down")),
+			[]agenttest.Reply{agenttest.Completed(sealedFor("first"), call("c2", "echo", "hi"))},
+			agenttest.Storm(3, agenttest.Failure(503, "", "down"))),
+		[]agenttest.Reply{agenttest.Completed(item.Call("c1", "transfer", "{}")), saying("S")})
+	p.trusting(false)
+	p.agent.Request.Tools = nil
+	other := *p.agent
+	other.Tools = []tool.Tool{echo()}
+	p.agent.Handoffs = []agent.Handoff{{Name: "transfer", Description: "hands over", Agent: &other}}
+	if res, err := p.agent.Run(t.Context(), p.session, item.User("go")); err != nil {
+		t.Fatal(res.Why, err)
+	}
+	if first, second := sent(p.server), sent(p.second); !strings.Contains(first, "sealed-first") || strings.Contains(second, "sealed-first") {
+		t.Errorf("to the first:\n%s\nto the second:\n%s", first, second)
 	}
 }
 
