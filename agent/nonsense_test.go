@@ -394,6 +394,7 @@ func TestNonsenseTool(t *testing.T) {
 		"ParseSchema":    tool.ParseSchema,
 		"RateLimit":      tool.RateLimit,
 		"Retries":        tool.Retries,
+		"WithPatience":   tool.WithPatience,
 		"WithStart":      tool.WithStart,
 		"WithWait":       tool.WithWait,
 		"Raw":            tool.Raw,

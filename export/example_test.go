@@ -26,7 +26,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	log := export.Log{Info: session.Info{ID: s.ID()}, Entries: s.Log(), Hide: endpoint.NewKey("sk-0123456789").Hide}
+	log := export.Log{Info: session.Info{ID: "advice"}, Entries: s.Log(), Hide: endpoint.NewKey("sk-0123456789").Hide}
 
 	var page, lines bytes.Buffer
 	if err := export.HTML(&page, log); err != nil {
@@ -63,7 +63,7 @@ func Example() {
 	// Not *any more*.
 	// |RAW
 	// </assistant>
-	// session memory with entries: 2
+	// session advice with entries: 2
 	// entry 1: session.InputItem
 	// entry 2: session.InputItem
 }

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Server serves the Responses API and Chat Completions over a [Backend]; the package
@@ -111,7 +113,10 @@ const goodbye = 5 * time.Second
 // have read them, or a few seconds later. drain may be nil. The address must be loopback,
 // because the server has no keys; see [Server.Start]. V6
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain func()) error {
-	if s.Backend == nil {
+	switch {
+	case nils.Is(l):
+		return errors.New("server: the listener is nil")
+	case s.Backend == nil:
 		return errors.Join(errors.New("server: no Backend is set"), l.Close())
 	}
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {

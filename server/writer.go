@@ -122,11 +122,12 @@ func (w *Writer) Text(s string) error {
 
 // Item writes a complete item: its beginning, its text in pieces of about one word,
 // and its end. Missing members of an output item are filled in, so
-// item.Assistant("Hello") is sufficient. Items without text to stream, and items
-// that cannot be decoded, are written unchanged. An open item is closed first.
+// item.Assistant("Hello") is sufficient. Items without text to stream, calls of MCP tools that
+// have an id already, and items that cannot be decoded, are written unchanged. An open item
+// is closed first.
 func (w *Writer) Item(it item.Item) error {
 	v, err := it.Decode()
-	if err != nil || !streams(v) {
+	if made, ran := v.(*item.MCPCall); err != nil || !streams(v) || ran && made.ID != "" {
 		_ = w.settle()
 		w.tell(&api.ItemAddedEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it})
 		return w.done(it)
@@ -147,8 +148,8 @@ func streams(v item.Value) bool {
 }
 
 // Open begins an output item: a message, reasoning, a function call, or a call of a
-// custom tool or of a tool that the server runs (item.MCPCall). Its first event does not contain the text of v, but has an id, a
-// status and, for a message, the role assistant. [Writer.Delta] adds to its text;
+// custom tool or of a tool that the server runs ([item.MCPCall]). Its first event does not
+// contain the text of v, but has an id, a status and, for a message, the role assistant. [Writer.Delta] adds to its text;
 // [Writer.Close] or [Writer.CloseAs] ends it. An open item is closed first.
 func (w *Writer) Open(v item.Value) error {
 	if err := w.settle(); err != nil {

@@ -3,7 +3,7 @@
 
 // Command antiphon runs agents that are stored as ChatMarkdown files.
 //
-//	antiphon "QUESTION"          ask the built-in assistant
+//	antiphon ask QUESTION        ask the built-in assistant; antiphon "QUESTION" is the same
 //	antiphon run FILE [PROMPT]   run an agent
 //	antiphon init [FILE]         write a first agent
 //	antiphon config              print the settings for all agents

@@ -125,6 +125,9 @@ func (b *Backend) named(model string) (*Agent, error) {
 
 // Respond implements [server.Backend].
 func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
+	if r == nil || r.Request == nil || w == nil {
+		return errors.New("agents: Respond needs a request and a writer")
+	}
 	a, err := b.named(r.Model)
 	if err == nil {
 		err = unsupported(r)
