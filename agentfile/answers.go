@@ -133,7 +133,7 @@ func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (st
 	if len(input) > 0 {
 		given = append(given, task)
 	}
-	text, used, err := r.run(ctx, file, given)
+	text, used, refused, err := r.run(ctx, file, given)
 	s.used = append(s.used, used)
 	if r.Used != nil {
 		r.Used(file, used)
@@ -141,42 +141,45 @@ func (s *sources) answer(ctx context.Context, file *File, input []item.Part) (st
 	if err != nil {
 		return "", err
 	}
+	if refused { // another time somebody may allow the calls that this answer lacks
+		return text, nil
+	}
 	if err := kept.save(key, text); err != nil {
 		s.warnings = append(s.warnings, fmt.Errorf("the answer of %s is not kept: %w [warning]", file.Path, err))
 	}
 	return text, nil
 }
 
-// run asks an agent and returns its last reply and its usage. The usage does not
-// include the agents in its own messages, which ran when it was loaded.
-func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text string, used agent.Usage, err error) {
+// run asks an agent and returns its last reply, its usage, and whether a call was refused. The
+// usage does not include the agents in its own messages, which ran when it was loaded.
+func (r *Runner) run(ctx context.Context, file *File, input []item.Item) (text string, used agent.Usage, refused bool, err error) {
 	if r.Notify != nil {
 		r.Notify(file)
 	}
 	if r.Connect != nil {
 		if err := r.Connect(ctx, file); err != nil {
-			return "", used, err
+			return "", used, false, err
 		}
 	}
 	a, err := file.AgentBy(r.Models, r.Adjust)
 	if err != nil {
-		return "", used, err
+		return "", used, false, err
 	}
 	sess, err := file.Session(ctx)
 	if err != nil {
-		return "", used, err
+		return "", used, false, err
 	}
 	res, err := a.Run(ctx, sess, input...)
 	used = res.All()
 	switch {
 	case err != nil:
-		return "", used, err
+		return "", used, false, err
 	case res.Why != agent.StopEndTurn:
-		return "", used, errors.New(strings.TrimSuffix(fmt.Sprintf("the agent did not answer: %s: %s", res.Why, res.Detail), ": "))
+		return "", used, false, errors.New(strings.TrimSuffix(fmt.Sprintf("the agent did not answer: %s: %s", res.Why, res.Detail), ": "))
 	case res.Text == "":
-		return "", used, errors.New("the agent's answer is empty")
+		return "", used, false, errors.New("the agent's answer is empty")
 	default:
-		return res.Text, used, nil
+		return res.Text, used, res.Totals.RefusedCalls > 0, nil
 	}
 }
 

@@ -186,6 +186,12 @@ func (h *Host) runner(ctx context.Context) *agentfile.Runner {
 		}
 		h.limit(a)
 		a.Park, a.Policy.Pause, a.Policy.Shared = 0, false, false // a paused agent could not continue, and nobody else sees its session
+		a.Hooks = append(a.Hooks, agent.Hooks{Name: "unapproved", CallRefused: func(_ context.Context, c *agent.ToolCall) error {
+			if c.Verdict.Decided == session.DeciderNobody {
+				h.cfg.tell(Notice{Kind: NoticeUnapproved, File: f.Path, Tool: c.Call.Name, Text: fmt.Sprintf("nobody could approve a call of %s by the agent %s, so it was refused", c.Call.Name, f.Path)})
+			}
+			return nil
+		}})
 		return nil
 	}
 	return r

@@ -206,6 +206,8 @@ type Notice struct {
 	File string
 	// Server is the event of a [NoticeServer].
 	Server mcpbridge.Event
+	// Tool is the tool of a [NoticeUnapproved].
+	Tool string
 }
 
 // NoticeKind is the kind of a [Notice].
@@ -229,7 +231,11 @@ const (
 	NoticeAudit   NoticeKind = "audit"   // the audit log cannot be written, so calls and servers are not started
 	NoticeAsking  NoticeKind = "asking"  // usual: an agent in a message is asked
 	NoticeAsked   NoticeKind = "asked"   // usual: the agent has answered
-	NoticeServer  NoticeKind = "server"  // an event of an MCP server; progress is usual
+	// NoticeUnapproved: a call of an agent in a message needed an approval that nobody could
+	// give, so it was refused.
+	NoticeUnapproved NoticeKind = "unapproved"
+
+	NoticeServer NoticeKind = "server" // an event of an MCP server; progress is usual
 
 	NoticeNew       NoticeKind = "new"        // usual: a session begins
 	NoticeContinues NoticeKind = "continues"  // usual: a session continues

@@ -53,3 +53,21 @@ func TestLikeIt(t *testing.T) {
 		}
 	}
 }
+
+// A call of an agent in a message that nobody could approve makes the exit code 5, too, and the
+// answer without it is not kept for later runs.
+func TestUnapprovedInMessages(t *testing.T) {
+	env := home(t, t.TempDir())
+	write(t, "asked.md", "<config model=\"rehearsal:asked.script\"/>\n<tool name=\"append_to_file\"/>\n<user>Do it.</user>\n")
+	write(t, "asked.script", "again\nturn\n  call append_to_file {\"path\":\"x.txt\",\"content\":\"x\"}\nturn\n  say I tried.\n")
+	write(t, "agent.md", "<config model=\"rehearsal\"/>\n<user>It says: <agent src=\"asked.md\" local/></user>\n")
+	for range 2 {
+		got := programEnv(t, env, "run", "agent.md")
+		if got.code != exitNeedsAllow || !strings.Contains(got.err, "nobody could approve calls of append_to_file") || !strings.Contains(got.err, "by the agent ") {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := programEnv(t, env, "run", "agent.md", "--allow", "append_to_file"); got.code != exitOK || read(t, "x.txt") != "x" {
+		t.Errorf("with --allow: %+v", got)
+	}
+}

@@ -28,6 +28,8 @@ import (
 type runCommand struct {
 	screen *screen  // nil if there is no status line
 	among  []string // tags of the sessions that --last and --choose are about
+
+	refused unapproved // tools of agents in messages, which ran before the run
 	// locked is called when the session is locked, before anything else; it may be nil.
 	locked func(context.Context, session.Info) error
 
@@ -204,6 +206,8 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 		case host.NoticeAsked:
 			show.done(inside)
 			return
+		case host.NoticeUnapproved:
+			c.refused.name(n.Tool, true, "")
 		case host.NoticeServer:
 			if n.Server.Kind == mcpbridge.Progress {
 				show.last(callKey(n.Server.Call.ID), n.Text)
@@ -289,7 +293,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	if c.JSON {
 		show = (&jsonLines{out: toJSON(std.out)}).show
 	}
-	var refused unapproved
+	refused := c.refused
 	var waits []agent.PendingApproval // calls that wait for an approval
 	var stopped session.Stopped
 	var moved string // why the session goes on elsewhere
@@ -368,16 +372,22 @@ type unapproved struct {
 }
 
 func (u *unapproved) add(p agent.Progress, ev agent.Event) {
-	list := &u.allowable
 	_, nested := ev.(agent.SubagentEvent)
-	switch _, builtin := toolkit.Lookup(p.Tool); {
-	case p.Reason != "":
+	u.name(p.Tool, nested, p.Reason)
+}
+
+// name adds a tool of the file or, if nested is set, of another file. Why is the reason if no
+// rule that allows the tool would cover the call.
+func (u *unapproved) name(tool string, nested bool, why string) {
+	list := &u.allowable
+	switch _, builtin := toolkit.Lookup(tool); {
+	case why != "":
 		list = &u.others
 	case nested && !builtin:
 		list = &u.elsewhere
 	}
-	if !slices.Contains(*list, p.Tool) {
-		*list = append(*list, p.Tool)
+	if !slices.Contains(*list, tool) {
+		*list = append(*list, tool)
 	}
 }
 
