@@ -103,8 +103,8 @@ type Options struct {
 	// when the conversation goes on, and so that the transcript is Known. It may be nil.
 	Began func(trust.Claim)
 	// Known reports whether a run of this user began the transcript at the source's path,
-	// which begins with a text of its hash, or the user trusts it, and what the last run left
-	// in it. In what somebody added or changed since then, and in all of other files that runs
+	// which begins with a text of its hash, or the user trusts a file of this text there, and
+	// what the last run left in it. In what somebody added or changed since then, and in all of other files that runs
 	// have written into, handoffs, requests to other models, what guards agreed to, lost entries
 	// that were accepted, the link to a conversation of the endpoint, and the permission to
 	// repeat a call count for nothing, calls are asked about whatever allows them, and

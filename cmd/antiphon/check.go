@@ -46,6 +46,9 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		return err
 	}
 	options.Check, options.Configured = true, host.Endpoint{}.Configured(env)
+	if t, err := newTruster("", &trustFlags{}, std, env, nil); err == nil { // without a folder for them, no transcript is known
+		options.Known = t.knows
+	}
 	bad := 0
 	for _, path := range c.Files {
 		file, err := loadGiven(ctx, std, path, options)

@@ -127,6 +127,32 @@ func TestAppendedCall(t *testing.T) {
 	}
 }
 
+// K1: antiphon trust agrees to what a run of a transcript asks about, also if a run of this user
+// began the transcript and its end is not part of what is agreed to.
+func TestTrustOwnTranscript(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	t.Chdir(dir)
+	write(t, "agent.md", "<config model=\"rehearsal:play.script\"/>\n<tool name=\"run_command\" approval=\"allow\"/>\n<user>Hello</user>\n")
+	write(t, "play.script", "turn\n  say Hello.\n")
+	env := []string{"XDG_DATA_HOME=" + data, "HOME=" + data}
+	for _, tt := range []struct {
+		code int
+		args []string
+	}{
+		{0, []string{"run", "agent.md", "--trust", "--out", "talk.md"}},
+		{2, []string{"run", "talk.md", "--rehearsal", "Again"}},
+		{0, []string{"trust", "talk.md", "--yes"}},
+		{0, []string{"run", "talk.md", "--rehearsal", "Again"}},
+		{0, []string{"check", "talk.md"}},
+		{0, []string{"trust", "revoke", "talk.md"}},
+		{2, []string{"run", "talk.md", "--rehearsal", "Again"}},
+	} {
+		if o := programEnv(t, env, tt.args...); o.code != tt.code || strings.Contains(o.out+o.err, "counts for nothing") {
+			t.Errorf("%q: exit code %d\n%s%s", tt.args, o.code, o.out, o.err)
+		}
+	}
+}
+
 // K1, K5: a damaged list of transcripts, or a damaged record of one, is said, and trusts nothing.
 func TestDamagedTranscriptList(t *testing.T) {
 	for name, damaged := range map[string]string{"the list": "transcripts.jsonl", "the record": "transcripts/*.json"} {

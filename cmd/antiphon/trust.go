@@ -460,7 +460,7 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	if err != nil {
 		return err
 	}
-	options.Check, options.Configured = true, host.Endpoint{}.Configured(env)
+	options.Check, options.Configured, options.Known = true, host.Endpoint{}.Configured(env), t.knows
 	options.Consent = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
 		return c.agree(ctx, t, claim)
 	}
@@ -516,8 +516,12 @@ func (t *truster) explain(allows bool) {
 	}
 }
 
-// errOnlyShown ends antiphon trust --diff.
-var errOnlyShown = errors.New("nothing was agreed to")
+// errOnlyShown ends antiphon trust --diff, and errNotAgreed a question without a yes: a script
+// that goes on after antiphon trust must not take it for one.
+var (
+	errOnlyShown = errors.New("the claim was only shown")
+	errNotAgreed = errors.New("nothing was agreed to")
+)
 
 // agree shows a claim, and asks the person about it at a terminal.
 func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Claim) (trust.Agreement, error) {
@@ -591,14 +595,13 @@ func (c *trustAddCommand) confirm(ctx context.Context, t *truster, s shown, hidd
 			return err
 		}
 		if !ok {
-			return errOnlyShown
+			return errNotAgreed
 		}
 		switch answer {
 		case "y", "yes":
 			return nil
 		case "n", "no":
-			fmt.Fprintln(t.std.err, "   nothing was agreed to")
-			return errOnlyShown
+			return errNotAgreed
 		case "?", "h", "help":
 			fmt.Fprintln(t.std.err, "   y: later runs of the file do all of this without asking, until it or a file that it includes changes\n   n: later runs ask")
 		}
@@ -679,12 +682,12 @@ type trustRevokeCommand struct {
 
 // contentOf returns the hash of a file with all that it includes, or "" if it cannot be
 // read. A copy of the file may be what is remembered.
-func contentOf(ctx context.Context, path string) (hash string) {
+func (t *truster) contentOf(ctx context.Context, path string) (hash string) {
 	options, err := fileOptions()
 	if err != nil {
 		return ""
 	}
-	options.Check = true
+	options.Check, options.Known = true, t.knows
 	file, err := agentfile.Load(ctx, path, options)
 	if err != nil {
 		return ""
@@ -699,15 +702,11 @@ const minHash = 6
 
 // Run removes agreements.
 func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment) error {
-	store, err := trustStore(env)
+	t, err := newTruster("", &trustFlags{}, std, env, nil)
 	if err != nil {
 		return err
 	}
 	agents, err := workerAgents(env)
-	if err != nil {
-		return err
-	}
-	log, err := auditLog(env)
 	if err != nil {
 		return err
 	}
@@ -716,7 +715,7 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 		if err != nil {
 			return err
 		}
-		removed, err := c.remove(ctx, store, which, path)
+		removed, err := c.remove(ctx, t, which, path)
 		if err != nil {
 			return err
 		}
@@ -737,7 +736,7 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 				fmt.Fprintf(std.out, "%s is not trusted any more\n", visible(g.Path))
 			}
 		}
-		if err := revoked(ctx, log, removed); err != nil {
+		if err := t.revoked(ctx, removed); err != nil {
 			return err
 		}
 	}
@@ -746,13 +745,13 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 
 // remove removes the agreements about a file, whatever its content was, and those about a
 // file with the same content elsewhere: an agreement about a content holds for all of them.
-func (c *trustRevokeCommand) remove(ctx context.Context, store *trust.Store, which, path string) ([]trust.Grant, error) {
-	list, err := store.List()
+func (c *trustRevokeCommand) remove(ctx context.Context, t *truster, which, path string) ([]trust.Grant, error) {
+	list, err := t.store.List()
 	if err != nil {
 		return nil, usage(err)
 	}
 	contents := map[string]bool{}
-	if hash := contentOf(ctx, path); hash != "" {
+	if hash := t.contentOf(ctx, path); hash != "" {
 		contents[hash] = true
 	}
 	for _, g := range list {
@@ -760,18 +759,15 @@ func (c *trustRevokeCommand) remove(ctx context.Context, store *trust.Store, whi
 			contents[g.Hash] = true
 		}
 	}
-	return store.Remove(ctx, func(g trust.Grant) bool { return g.Path == path || contents[g.Hash] })
+	return t.store.Remove(ctx, func(g trust.Grant) bool { return g.Path == path || contents[g.Hash] })
 }
 
 // revoked records agreements that were taken back. They are removed first: not to
 // trust a file needs no record.
-func revoked(ctx context.Context, log *audit.Log, removed []trust.Grant) error {
-	if log == nil {
-		return nil
-	}
+func (t *truster) revoked(ctx context.Context, removed []trust.Grant) error {
 	var records []audit.Record
 	for _, g := range removed {
 		records = append(records, audit.Record{Kind: audit.KindRevoked, File: g.Path, Claim: g.Hash, Powers: g.Powers, Decided: session.DeciderPerson, By: "the caller of the command", From: "antiphon trust revoke"})
 	}
-	return log.Write(ctx, records...)
+	return t.record(ctx, records...)
 }

@@ -58,3 +58,24 @@ func TestTrustQuestion(t *testing.T) {
 		})
 	}
 }
+
+// K1: antiphon trust without a yes is no success, so that a script does not go on.
+func TestTrustRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: waits for a terminal")
+	}
+	t.Parallel()
+	for name, keys := range map[string][]string{"no": {"n", "Enter"}, "the end of input": {"C-d"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "agent.md"), "<tool name=\"run_command\" approval=\"allow\"/>\n<user>Hello</user>\n")
+			term := openTerminal(t, dir, "antiphon trust agent.md")
+			term.until(t, "agree until it changes?")
+			term.keys(t, keys...)
+			if screen := term.until(t, "[exit code "); !strings.Contains(screen, "nothing was agreed to") || !strings.Contains(screen, "[exit code 2]") {
+				t.Errorf("the screen at the end:\n%s", screen)
+			}
+		})
+	}
+}
