@@ -19,7 +19,6 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -65,7 +64,7 @@ func newProxy(hosts []host) *proxy {
 	p := &proxy{hosts: hosts, lookup: lookup, dialTo: new(net.Dialer).DialContext}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.direct = &http.Transport{
-		DialContext:            func(ctx context.Context, _, target string) (net.Conn, error) { return p.dial(ctx, target) },
+		DialContext:            func(ctx context.Context, _, target string) (net.Conn, error) { return p.dial(ctx, target, false) },
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: mostHeader,
@@ -154,8 +153,9 @@ func (p *proxy) refusals() []*refusal {
 	return slices.Clone(p.refused)
 }
 
-// dial connects to a host and port if the profile allows it.
-func (p *proxy) dial(ctx context.Context, target string) (net.Conn, error) {
+// dial connects to a host and port if the profile allows it, and allows it for a tunnel if it is
+// for one.
+func (p *proxy) dial(ctx context.Context, target string, tunnel bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	defer context.AfterFunc(p.ctx, cancel)()
@@ -171,6 +171,9 @@ func (p *proxy) dial(ctx context.Context, target string) (net.Conn, error) {
 	var r *refusal
 	if errors.As(err, &r) {
 		return nil, p.refuse(r)
+	}
+	if err == nil && tunnel && port == 80 && p.isWeb(target) {
+		return nil, p.hidden(target, "a tunnel to port 80 hides which host is asked: send requests for http:// URLs")
 	}
 	for _, addr := range addrs {
 		var conn net.Conn
@@ -211,17 +214,13 @@ func (p *proxy) hidden(target, why string) error {
 
 // tunnel connects the client with a host and passes bytes on.
 func (p *proxy) tunnel(w http.ResponseWriter, r *http.Request) {
-	server, err := p.dial(r.Context(), r.Host)
-	web := p.isWeb(r.Host)
-	if err == nil && web && strings.HasSuffix(r.Host, ":80") {
-		_ = server.Close()
-		err = p.hidden(r.Host, "a tunnel to port 80 hides which host is asked: send requests for http:// URLs")
-	}
+	server, err := p.dial(r.Context(), r.Host, true)
 	if err != nil {
 		p.fail(w, err)
 		return
 	}
 	defer server.Close()
+	web := p.isWeb(r.Host)
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return // the client has gone

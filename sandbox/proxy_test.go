@@ -306,6 +306,7 @@ func TestProxyOfTheWeb(t *testing.T) {
 		{"1.1.1.1", "1.1.1.1:443", greeting(""), ""},
 		{"1.1.1.1", "1.1.1.1:443", "SSH-2.0-x\r\n", "is not TLS"},
 		{"a.example", "a.example:80", "", "a tunnel to port 80"},
+		{"a.example", "a.example:080", "", "a tunnel to port 80"},
 		{"a.example:443", "a.example:443", greeting(""), ""},
 		{"a.example:443", "a.example:443", greeting("evil.example"), "in a connection to a.example"},
 		{"a.example:443", "a.example:443", "SSH-2.0-x\r\n", ""},
@@ -332,6 +333,9 @@ func TestProxyOfTheWeb(t *testing.T) {
 			for part := range slices.Chunk([]byte(c.send), 100) { // a greeting may come in pieces
 				_, _ = conn.Write(part)
 			}
+		}
+		if status != http.StatusOK {
+			first <- "" // nobody was called
 		}
 		got := <-first
 		if c.refused == "" && (status != http.StatusOK || got == "" || !strings.HasPrefix(c.send, got)) || c.refused != "" && got != "" {
