@@ -11,8 +11,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // keptAnswers is the folder of [Options.Answers]; "" stores nothing. A file is named
@@ -69,8 +70,9 @@ func (k keptAnswers) private() error {
 		return plain(err)
 	case !info.IsDir():
 		return errors.New("its path is not a folder")
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("other users may write to %s; chmod 700 makes it private", string(k))
+	}
+	if err := private.Check(info); err != nil {
+		return fmt.Errorf("%s: %w", string(k), err)
 	}
 	return nil
 }

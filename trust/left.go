@@ -15,6 +15,8 @@ import (
 	"slices"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // Left is what a run left in a transcript, so that what others add to it later is told
@@ -128,7 +130,7 @@ func (l *Ledger) Left(path string) (left Left, err error) {
 	case !info.Mode().IsRegular() || info.Size() > maxLeft:
 		return left, errors.New("it is not a record of a transcript")
 	}
-	if err := private(info); err != nil {
+	if err := private.Check(info); err != nil {
 		return left, err
 	}
 	text, err := os.ReadFile(name)

@@ -21,6 +21,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/internal/filelock"
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // Grant is an agreement that a store keeps. The powers are for the content, wherever a file
@@ -102,7 +103,7 @@ func (s *Store) each(do func(*Grant)) error {
 	if info, err = f.Stat(); err != nil {
 		return err
 	}
-	if err := private(info); err != nil {
+	if err := private.Check(info); err != nil {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	if info.Size() > maxStore {

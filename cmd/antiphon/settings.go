@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -49,6 +50,9 @@ type settings struct {
 	given map[string]bool   // those that no variable overrides
 }
 
+// maxSettings is how large the settings may be, in bytes. Two attributes need a few hundred.
+const maxSettings = 64 << 10
+
 // readSettings reads the file config in the folder of the settings. An absent file says
 // nothing.
 func readSettings(env environment) (s settings, err error) {
@@ -57,18 +61,12 @@ func readSettings(env environment) (s settings, err error) {
 		return s, nil
 	}
 	s.path = filepath.Join(folder, "config")
-	info, err := os.Stat(s.path)
+	text, err := private.ReadFile(s.path, maxSettings)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s, nil
 	case err != nil:
-		return s, usage(fmt.Errorf("the settings: %w", err))
-	case runtime.GOOS != "windows" && info.Mode().Perm()&0o022 != 0:
-		return s, usage(fmt.Errorf("%s decides where your messages and your key go, and others can write to it: chmod go-w %s", s.path, quoted(s.path)))
-	}
-	text, err := os.ReadFile(s.path)
-	if err != nil {
-		return s, usage(fmt.Errorf("the settings: %w", err))
+		return s, usage(fmt.Errorf("%s decides where your messages and your key go: %w", s.path, err))
 	}
 	s.there = true
 	s.said, err = parseSettings(s.path, text)

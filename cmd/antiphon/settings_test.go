@@ -75,6 +75,21 @@ func TestBadSettings(t *testing.T) {
 	if got := programEnv(t, env, "Hi there?"); got.code != exitUsage || !strings.Contains(got.err, "chmod go-w") {
 		t.Errorf("a file that all can write: %+v", got)
 	}
+	env, _ = withSettings(t, "<config/>"+strings.Repeat(" ", 1<<20))
+	if got := programEnv(t, env, "Hi there?"); got.code != exitUsage || !strings.Contains(got.err, "larger than") {
+		t.Errorf("a huge file: %+v", got)
+	}
+	env, folder = withSettings(t, "<config/>")
+	config := filepath.Join(folder, "config")
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := programEnv(t, env, "Hi there?"); got.code != exitUsage || !strings.Contains(got.err, "it is not a file") {
+		t.Errorf("a folder: %+v", got)
+	}
 }
 
 // TestNamedAgents: an agent is named without a path; the project's comes first, and nothing

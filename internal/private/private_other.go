@@ -3,9 +3,9 @@
 
 //go:build !unix
 
-package trust
+package private
 
 import "io/fs"
 
-// private cannot tell on this system: the user's own folder keeps others out.
-func private(fs.FileInfo) error { return nil }
+// Check cannot tell on this system: the user's own folder keeps others out.
+func Check(fs.FileInfo) error { return nil }

@@ -3,7 +3,7 @@
 
 //go:build unix
 
-package trust
+package private
 
 import (
 	"errors"
@@ -12,8 +12,8 @@ import (
 	"syscall"
 )
 
-// private returns an error if others than the user could have written the file.
-func private(info fs.FileInfo) error {
+// Check returns an error if others than the user, or root, could have written the file.
+func Check(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o022 != 0 {
 		return errors.New("other users may write to it, so it is not used\n  hint: look at its content, and remove the permission (chmod go-w)")
 	}
