@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -51,7 +52,9 @@ type Lock struct {
 // Take creates the file at path with its folders, and locks it. The file names the
 // holder of the lock; [Lock.Release] removes it. The error is a [*BusyError] if
 // another process has the lock, and wraps [errors.ErrUnsupported] if the file system
-// does not support locks.
+// does not support locks. It neither follows a link at path nor writes to a file that
+// is not a lock, because the folder may come from a stranger; both are an error. Links
+// to folders are followed.
 func Take(path string) (*Lock, error) {
 	return TakeWithin(context.Background(), path, patience)
 }
@@ -109,6 +112,9 @@ func take(path string) (*Lock, error) {
 	if !same(f, path) { // the last holder removed it in the meantime
 		return nil, errors.Join(&BusyError{}, f.Close())
 	}
+	if err := isLock(f, path); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	if err := errors.Join(f.Truncate(0), writeAt(f, self()+"\n")); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -122,7 +128,7 @@ func take(path string) (*Lock, error) {
 func create(path string) (f *os.File, err error) {
 	for range 1000 {
 		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			f, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+			f, err = open(path)
 		}
 		// A folder that vanishes in the middle of MkdirAll is reported as existing.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
@@ -130,6 +136,41 @@ func create(path string) (f *os.File, err error) {
 		}
 	}
 	return f, err
+}
+
+// open creates the file at path, or opens the regular file that is there. If a link
+// takes its place in between, same finds that out before anything is written.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if !errors.Is(err, fs.ErrExist) {
+		return f, err
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, fmt.Errorf("%s is a link, not a lock; remove it", path)
+	case !info.Mode().IsRegular():
+		return nil, notALock(path)
+	}
+	return os.OpenFile(path, os.O_RDWR, 0)
+}
+
+func notALock(path string) error {
+	return fmt.Errorf("%s is not a lock; move it away", path)
+}
+
+// lockText matches what is in the file of a lock: who had it, or nothing.
+var lockText = regexp.MustCompile(`^(process [0-9]+ on .*\n)?$`)
+
+// isLock returns an error unless the open file is one that this package wrote.
+func isLock(f *os.File, path string) error {
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, 1024))
+	if err == nil && !lockText.Match(text) {
+		err = notALock(path)
+	}
+	return err
 }
 
 func writeAt(f *os.File, text string) error {
@@ -144,10 +185,10 @@ func busyOr(err error, who string) error {
 	return err
 }
 
-// same reports whether the open file is the file with that name.
+// same reports whether the open file is the file with that name, which is not a link.
 func same(f *os.File, name string) bool {
 	open, err1 := f.Stat()
-	named, err2 := os.Stat(name)
+	named, err2 := os.Lstat(name)
 	return err1 == nil && err2 == nil && os.SameFile(open, named)
 }
 

@@ -166,3 +166,33 @@ func TestNoFolder(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeNotALock proves that a lock is not taken on, and nothing written to, a link or a
+// file that is not a lock. K7
+func TestTakeNotALock(t *testing.T) {
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine")
+	if err := os.WriteFile(mine, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{mine, dir}
+	for name, to := range map[string]string{"there": mine, "gone": filepath.Join(dir, "new"), "folder": dir} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Skip(err)
+		}
+		paths = append(paths, filepath.Join(dir, name))
+	}
+	for _, path := range paths {
+		l, err := filelock.TakeWithin(t.Context(), path, 24*time.Hour)
+		if err == nil || strings.Count(err.Error(), path) != 1 || !strings.Contains(err.Error(), "not a lock") {
+			t.Errorf("%s: %v", path, err)
+		}
+		_ = l.Release()
+	}
+	if text, err := os.ReadFile(mine); err != nil || string(text) != "text" {
+		t.Errorf("%q %v", text, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "new")); err == nil {
+		t.Error("a file was made through a link")
+	}
+}
