@@ -26,7 +26,9 @@ func Hold(out string) (release func() error, err error) { return hold(out) }
 // created the transcript. The lock is on a separate file beside the transcript,
 // because the transcript may not exist yet, and an editor may replace it. An
 // existing transcript is locked too, because it may have another name as a hard
-// link. In a folder without write access, only the transcript is locked.
+// link. In a folder without write access, only the transcript is locked. Links in the
+// place of the lock or its folders are refused, because a stranger may have chosen
+// where they lead.
 func hold(out string) (release func() error, err error) {
 	path, err := real(out)
 	if err != nil {
@@ -34,6 +36,11 @@ func hold(out string) (release func() error, err error) {
 	}
 	dir, name := filepath.Split(path)
 	hidden := filepath.Join(dir, ".chatmd")
+	for _, folder := range []string{hidden, filepath.Join(hidden, name)} {
+		if info, err := os.Lstat(folder); err == nil && !info.IsDir() {
+			return nil, fmt.Errorf("%s: locking it: %s is a link or a file, not a folder; remove it", out, folder)
+		}
+	}
 	lock, err := filelock.Take(filepath.Join(hidden, name, "lock"))
 	if err != nil && isReadOnly(err) {
 		itself, fileErr := filelock.TakeFile(path)

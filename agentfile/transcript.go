@@ -216,8 +216,9 @@ func (f *File) owes() (marks []byte) {
 	return marks
 }
 
-// regular refuses files that cannot be appended to or truncated, and links to
-// missing files, because a new transcript would replace the link.
+// regular refuses files that cannot be appended to or truncated, links to missing
+// files, because a new transcript would replace the link, and links to outside of
+// their folder, because a stranger may have chosen what the run would write to.
 func regular(path string) error {
 	info, err := os.Stat(path)
 	if to, linkErr := os.Readlink(path); linkErr == nil && errors.Is(err, fs.ErrNotExist) {
@@ -225,6 +226,12 @@ func regular(path string) error {
 	}
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return fmt.Errorf("%s: not a regular file", path)
+	}
+	if isLink(path) {
+		real := resolved(path)
+		if rel, err := filepath.Rel(resolved(filepath.Dir(path)), real); err != nil || !filepath.IsLocal(rel) {
+			return fmt.Errorf("%s is a link to %s, outside of its folder\n  hint: name that file to continue it", path, real)
+		}
 	}
 	return nil
 }
@@ -249,15 +256,44 @@ func moveEnd(path string, size int64, rest []byte) (kept string, err error) {
 // keep appends text that cannot be in a transcript to a file beside it, and returns
 // the file's name.
 func keep(path string, rest []byte) (kept string, err error) {
-	kept = path + ".cut"
-	f, err := os.OpenFile(kept, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	f, err := openCut(path)
 	if err != nil {
 		return "", err
 	}
 	_, err = f.Write(append(rest[:len(rest):len(rest)], '\n'))
 	err = errors.Join(err, f.Sync(), f.Close())
-	syncFolder(filepath.Dir(kept))
-	return kept, err
+	syncFolder(filepath.Dir(path))
+	return f.Name(), err
+}
+
+// openCut opens FILE.cut to append to it, or FILE.cut.2 and so on if a link, a folder
+// or a device has that name: a transcript that a stranger wrote may come with a link
+// beside it, through which the stranger's text would get into a file of the user.
+func openCut(path string) (*os.File, error) {
+	for n := 1; ; n++ {
+		name := path + ".cut"
+		if n > 1 {
+			name = fmt.Sprintf("%s.%d", name, n)
+		}
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+		before, err := os.Lstat(name)
+		if err != nil {
+			return nil, err
+		}
+		if !before.Mode().IsRegular() {
+			continue
+		}
+		if f, err = os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0); err != nil {
+			return nil, err
+		}
+		if opened, err := f.Stat(); err == nil && os.SameFile(before, opened) {
+			return f, nil
+		}
+		_ = f.Close() // a link took its place; nothing was written
+	}
 }
 
 // Load implements [session.Store]. It returns the content of the file at the time it
@@ -383,7 +419,8 @@ func (t *Transcript) moved(text []byte) error {
 // complete when it appears.
 func create(path string, text []byte) error {
 	draft := fmt.Sprintf("%s.%d.new", path, os.Getpid())
-	f, err := os.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	_ = os.Remove(draft) // of a process that was killed, or a link
+	f, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

@@ -213,7 +213,7 @@ func (c *Config) protected() []string {
 		list = append(list, place, place+"-wal", place+"-shm", place+"-journal") // SQLite's files
 	}
 	if c.Transcript != "" {
-		list = append(list, c.Transcript, besideTranscript(c.Transcript))
+		list = append(list, c.Transcript, c.Transcript+".cut", besideTranscript(c.Transcript))
 	}
 	return list
 }

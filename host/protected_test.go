@@ -30,11 +30,11 @@ func TestProtectedStore(t *testing.T) {
 			t.Cleanup(func() { _ = s.Close() })
 			c.Store, c.Session = s, "two"
 		}, 3},
-		"transcript": {func(c *host.Config, dir string) { c.Transcript = filepath.Join(dir, "talk.md") }, 2},
+		"transcript": {func(c *host.Config, dir string) { c.Transcript = filepath.Join(dir, "talk.md") }, 3},
 	} {
 		dir := t.TempDir()
 		script := "turn\n"
-		for _, name := range []string{"s.db", "s.db-wal", "talk.md", "log/audit.jsonl", "notes.txt"} {
+		for _, name := range []string{"s.db", "s.db-wal", "talk.md", "talk.md.cut", "log/audit.jsonl", "notes.txt"} {
 			script += "  call append_to_file {\"path\":\"" + name + "\",\"content\":\"forged\"}\n"
 		}
 		write(t, filepath.Join(dir, "s.script"), script+"turn\n  say Done.\n")
