@@ -88,3 +88,40 @@ func TestOutputsThroughLinks(t *testing.T) {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 }
+
+// J3: a link to outside of its folder, which a stranger may have put there, is not followed
+// by what replaces files. One to a file of the folder is.
+func TestOutThroughLinkToOutside(t *testing.T) {
+	dir := t.TempDir()
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	mine, own := write(t, filepath.Join(dir, "profile"), "mine"), write(t, filepath.Join(work, "own.json"), "old")
+	for name, to := range map[string]string{"talk.md": "../profile", "near.json": "own.json"} {
+		if err := os.Symlink(to, filepath.Join(work, name)); err != nil {
+			t.Skip(err)
+		}
+	}
+	store := []string{"--store", filepath.Join(dir, "s.db")}
+	agent := write(t, filepath.Join(work, "agent.md"), "<config model=\"rehearsal\"/>\n<user>Hi.</user>\n")
+	if o := program(t, append([]string{"run", agent, "--session", "talk"}, store...)...); o.code != exitOK {
+		t.Fatalf("exit code %d\n%s", o.code, o.err)
+	}
+	for name, args := range map[string][]string{
+		"export":            append([]string{"sessions", "export", "talk", "--force"}, store...),
+		"convert":           {"convert", agent, "--to", "items", "--force"},
+		"run, in a session": append([]string{"run", agent, "--session", "new", "--force"}, store...),
+	} {
+		o := program(t, append(args, "--out", filepath.Join(work, "talk.md"))...)
+		if o.code != exitUsage || !strings.Contains(o.err, "outside of its folder") || strings.Contains(o.err, "turn") {
+			t.Errorf("%s: exit code %d\n%s", name, o.code, o.err)
+		}
+		if got := read(t, mine); got != "mine" {
+			t.Errorf("%s: the file outside is %q", name, got)
+		}
+	}
+	if o := program(t, "convert", agent, "--to", "items", "--force", "--out", filepath.Join(work, "near.json")); o.code != exitOK || read(t, own) == "old" {
+		t.Errorf("a link in the folder: exit code %d\n%s", o.code, o.err)
+	}
+}

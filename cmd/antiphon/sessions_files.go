@@ -138,6 +138,8 @@ func checkTarget(store *storeFlag, env environment, path string) error {
 		return usage(fmt.Errorf("--out %s is a folder; give the name of a file", path))
 	case store.isStore(env, path):
 		return usage(fmt.Errorf("--out %s is the store of the sessions itself", path))
+	case info.Mode().IsRegular():
+		return notOutside(path)
 	}
 	return nil
 }
@@ -155,6 +157,23 @@ func notDangling(path string) error {
 	return nil
 }
 
+// notOutside refuses a link to a file outside of its folder. The folder may come from a
+// stranger, who would choose the file that is replaced.
+func notOutside(path string) error {
+	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(folder, real); err != nil || !filepath.IsLocal(rel) {
+		return usage(fmt.Errorf("%s is a link to %s, outside of its folder\n  hint: name that file itself", path, real))
+	}
+	return nil
+}
+
 // writeFile writes a file completely or not at all, and returns its size. A replaced
 // file keeps its mode. Pipes and devices are written directly.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
@@ -168,8 +187,13 @@ func writeFile(path string, force bool, write func(io.Writer) error) (n int64, e
 	if _, err := os.Lstat(path); err == nil && !force {
 		return 0, usage(fmt.Errorf("%s exists already; --force overwrites it", path))
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if before != nil {
+		if err := notOutside(path); err != nil {
+			return 0, err
+		}
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return 0, err
+		}
 	}
 	draft, err := createDraft(path)
 	if err != nil {
