@@ -4,11 +4,13 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +28,8 @@ type hostileCase struct {
 	mark      string // a file that exists if a program ran
 	env       []string
 	evil      *atomic.Int64 // requests to the stranger's host
+	outside   string        // a folder that no file may change
+	before    string        // what is in it, as listed says
 }
 
 // newHostile lays out one file of testdata/hostile.
@@ -46,25 +50,50 @@ func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hos
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := strings.NewReplacer("{{MARK}}", h.mark, "{{EVIL}}", evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
+	words := strings.NewReplacer("{{PID}}", strconv.Itoa(os.Getpid()), "{{MARK}}", h.mark, "{{EVIL}}", evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
 	for _, folder := range []string{h.work, outside} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
+	links := map[string]string{"link": outside, "linked.txt": filepath.Join(outside, "secret.txt")}
 	for _, f := range archive.Files {
-		write(t, filepath.Join(h.work, f.Name), words.Replace(string(f.Data)))
+		text := words.Replace(string(f.Data))
+		if f.Name != "links" {
+			write(t, filepath.Join(h.work, f.Name), text)
+			continue
+		}
+		for line := range strings.Lines(text) {
+			from, to, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+			links[from] = filepath.FromSlash(to)
+		}
 	}
 	write(t, filepath.Join(outside, "secret.txt"), stolen+"\n")
 	write(t, filepath.Join(outside, "secret.png"), "\x89PNG\r\n\x1a\n"+stolen)
 	write(t, filepath.Join(outside, "agent.md"), "<config model=\"rehearsal\"/>\n<user>"+stolen+"</user>\n")
 	write(t, filepath.Join(outside, "play.script"), "turn\n  say "+stolen+"\n")
-	for from, to := range map[string]string{"link": outside, "linked.txt": filepath.Join(outside, "secret.txt")} {
-		if err := os.Symlink(to, filepath.Join(h.work, from)); err != nil {
+	write(t, filepath.Join(outside, "empty.txt"), "")
+	for from, to := range links {
+		from = filepath.Join(h.work, filepath.FromSlash(from))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(from), 0o700), os.Symlink(to, from)); err != nil {
 			t.Fatal(err)
 		}
 	}
+	h.outside, h.before = outside, listed(t, outside)
 	return h
+}
+
+// listed returns the names and the contents of the files in a folder.
+func listed(t *testing.T, dir string) (list string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		list += e.Name() + ":\n" + read(t, filepath.Join(dir, e.Name()))
+	}
+	return list
 }
 
 // ways are the ways by which a stranger's file gets in, each a list of commands. FILE is
@@ -164,7 +193,7 @@ func TestHostileHostsAreNotMisread(t *testing.T) {
 }
 
 // K2, K3, A5, B5: none of the files of strangers in testdata/hostile starts a program,
-// sends anything, shows what is outside its folder, or steers the terminal, whatever
+// sends anything, shows or changes what is outside its folder, or steers the terminal, whatever
 // way it comes in by and whatever command is given it without a person's agreement. A plain
 // go test tries a third of the ways with each file, others with the next one, because all
 // are more than 4000 commands. ANTIPHON_PAIRS=all tries all, in .ci/run.
@@ -197,6 +226,10 @@ func TestHostileFiles(t *testing.T) {
 				t.Chdir(elsewhere)
 				h.addTo(t)
 			}
+			if strings.HasPrefix(filepath.Base(path), "write-") {
+				t.Chdir(elsewhere)
+				h.continued(t)
+			}
 		})
 	}
 }
@@ -212,6 +245,15 @@ func (h *hostileCase) addTo(t *testing.T) {
 	}
 	write(t, talk, read(t, talk)+read(t, filepath.Join(h.work, "main.md")))
 	for _, line := range []string{"run DIR/own-talk.md more --allow *", "run DIR/own-talk.md --in-place --allow *", "run DIR/own.md more --out DIR/own-talk.md --allow *"} {
+		h.try(t, line)
+	}
+}
+
+// continued continues the conversation in the hostile file, and one that is in its folder: then
+// the program writes beside files of the stranger.
+func (h *hostileCase) continued(t *testing.T) {
+	t.Helper()
+	for _, line := range []string{"run FILE more --in-place", "run FILE more --out DIR/talk.md", "run DIR/talk.md more --in-place --rehearsal", "run FILE more --out DIR/talk.md --keep-agent"} {
 		h.try(t, line)
 	}
 }
@@ -239,6 +281,10 @@ func (h *hostileCase) try(t *testing.T, line string) {
 	if _, err := os.Stat(h.mark); err == nil {
 		t.Errorf("%s: a program of the file has run (exit code %d)\n%s%s", line, o.code, o.out, o.err)
 		_ = os.Remove(h.mark)
+	}
+	if now := listed(t, h.outside); now != h.before {
+		t.Errorf("%s: what is outside was changed (exit code %d)\n%s%s\n%s", line, o.code, o.out, o.err, now)
+		h.before = now
 	}
 	if after := h.evil.Load(); after != before {
 		t.Errorf("%s: %d requests went to the stranger's host (exit code %d)\n%s%s", line, after-before, o.code, o.out, o.err)
