@@ -29,7 +29,7 @@ type fixed struct {
 	tool.Tool
 	inner   *shell.Command
 	first   []string
-	scripts []trust.Source // that first names, if the file allows itself the calls
+	scripts []trust.Source // that first names
 }
 
 // fixedSchema is the schema of such a tool's arguments.
@@ -106,7 +106,7 @@ func (f *fixed) Annotations() tool.Annotations {
 }
 
 // Approval returns the verdict of run_command on the whole command. If a script has changed
-// since the agent's file was read, it asks, because the person agreed to another content. K6
+// since the agent's file was read, it asks. K6
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {

@@ -293,7 +293,19 @@ const maxHashed = 1 << 30
 // What belongs to a stranger's folder and cannot be a source is a power, [trust.Varies], and
 // so are files elsewhere. The command is declared at a place. The sources are returned: see
 // [changed].
-func (g *gate) command(dir string, words []string, at place) (scripts []trust.Source) {
+func (g *gate) command(dir string, words []string, at place) []trust.Source {
+	scripts := g.scripts(dir, words, func(name, why string) {
+		g.wants(trust.Power{Kind: trust.Varies, What: trust.CommandLine(name) + " (" + why + ")", Where: trust.CommandLine(words...) + " in " + dir}, at)
+	})
+	for _, s := range scripts {
+		g.claim.AddSource(s)
+	}
+	return scripts
+}
+
+// scripts returns the files that the words of a command name, and tells of what the command
+// uses that cannot be one of them, and why.
+func (g *gate) scripts(dir string, words []string, varies func(name, why string)) (scripts []trust.Source) {
 	for _, name := range named(words) {
 		path := filepath.FromSlash(name)
 		if !filepath.IsAbs(path) {
@@ -315,7 +327,6 @@ func (g *gate) command(dir string, words []string, at place) (scripts []trust.So
 			var hash string
 			if hash, why = g.hash(real); why == "" {
 				scripts = append(scripts, trust.Source{Path: path, Hash: hash, Word: name})
-				g.claim.AddSource(scripts[len(scripts)-1])
 			}
 		case lies || within(dir, path):
 			why = "a link to outside"
@@ -323,7 +334,7 @@ func (g *gate) command(dir string, words []string, at place) (scripts []trust.So
 			why = "outside"
 		}
 		if why != "" {
-			g.wants(trust.Power{Kind: trust.Varies, What: trust.CommandLine(name) + " (" + why + ")", Where: trust.CommandLine(words...) + " in " + dir}, at)
+			varies(name, why)
 		}
 	}
 	return scripts

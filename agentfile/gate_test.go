@@ -346,6 +346,30 @@ func TestClaimCoversContent(t *testing.T) {
 	}
 }
 
+// K6: a script that has changed is asked about, whoever allows the calls of its command. Only
+// what the file allows itself is part of the claim.
+func TestChangedScriptIsAskedAbout(t *testing.T) {
+	for approval, claimed := range map[string]bool{"": false, `approval="ask"`: false, `approval="allow"`: true} {
+		t.Run(approval, func(t *testing.T) {
+			p := newPlace(t)
+			f := load(t, write(t, `<tool name="hi" command="sh s.sh" `+approval+`/><user>x</user>`, p.work, "agent.md"), p.options())
+			isScript := func(s trust.Source) bool { return filepath.Base(s.Path) == "s.sh" }
+			if got := slices.ContainsFunc(f.Claim().Sources, isScript); got != claimed {
+				t.Errorf("the claim covers the script: %v", got)
+			}
+			judge := f.Tools[0].(agent.ApprovalAdvisor)
+			call := tool.Call{Name: "hi", Arguments: "{}"}
+			if verdict, reason := judge.Approval(call, nil); verdict != "" {
+				t.Errorf("unchanged: %q, %q", verdict, reason)
+			}
+			write(t, "echo ho\n", p.work, "s.sh")
+			if verdict, reason := judge.Approval(call, nil); verdict != session.Ask || !strings.Contains(reason, "s.sh has changed") {
+				t.Errorf("changed: %q, %q", verdict, reason)
+			}
+		})
+	}
+}
+
 // K6: a file that a command names is covered as what it is named for, whatever its size, and
 // what cannot be covered is a power that says so.
 func TestClaimCoversCommands(t *testing.T) {

@@ -221,8 +221,10 @@ func (f *File) tool(decl *chatmd.Tool, confined profile, o Options) (tool.Tool, 
 		if err != nil {
 			return nil, err
 		}
-		if decl.Approval == string(session.Allow) {
-			fixed.scripts = o.gate.command(f.files.Roots()[0].Path, fixed.first, f.at(decl.Element))
+		if dir := f.files.Roots()[0].Path; decl.Approval == string(session.Allow) {
+			fixed.scripts = o.gate.command(dir, fixed.first, f.at(decl.Element))
+		} else { // a person may allow the calls, with the scripts as they are now
+			fixed.scripts = o.gate.scripts(dir, fixed.first, func(string, string) {})
 		}
 		return fixed, nil
 	}
