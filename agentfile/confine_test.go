@@ -40,8 +40,10 @@ func TestConfinementMistakes(t *testing.T) {
 		`name="run_command" hosts="https://a.example/"`:               `a.md:2:1: <tool>: the host "https://a.example/" is not the name of a host`,
 		`name="shell" hosts="a.example:http"`:                         `has the port "http"`,
 		`mcp_server="stdio:sh s.sh" sandbox="full" hosts="b.example"`: `a.md:2:1: <tool>: hosts are for the profile hosts, and the profile is full: give one of them (such as hosts=`,
-		`name="read_file" hosts="b.example"`:                          `a.md:2:1: <tool>: hosts is for tools that run programs`,
-		`mcp_server="https://m.example" hosts="b.example"`:            `a.md:2:1: <tool>: hosts is for tools that run programs`,
+		// Two lines of one server cannot say different things about it.
+		`mcp_server="stdio:sh s.sh" server="s" include="a"/><tool mcp_server="stdio:sh s.sh" server="s" include="b" hosts="b.example"`: `lines for the same server may differ only in include and approval`,
+		`name="read_file" hosts="b.example"`:               `a.md:2:1: <tool>: hosts is for tools that run programs`,
+		`mcp_server="https://m.example" hosts="b.example"`: `a.md:2:1: <tool>: hosts is for tools that run programs`,
 	} {
 		for _, check := range []bool{false, true} {
 			if _, err := loaded(t, attributes, Options{Check: check}); err == nil || !strings.Contains(err.Error(), want) {

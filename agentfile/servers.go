@@ -118,7 +118,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 // sameAs reports whether a line declares the same server.
 func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 	first := d.lines[0].decl
-	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env", "sandbox"} {
+	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env", "sandbox", "hosts"} {
 		if first.Value(name) != decl.Value(name) {
 			return false
 		}
