@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -214,8 +213,8 @@ func (f *File) digest(h hash.Hash) error {
 		}
 		addTexts(h, it.JSON())
 	}
-	if script, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && script != "" {
-		text, err := os.ReadFile(f.scriptPath(script))
+	if name, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && name != "" {
+		_, text, err := f.scriptText(name)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -170,12 +170,14 @@ var ErrWithheld = errors.New("it is outside the file's folder and the workspace,
 // read reads a local file with at most limit bytes, which an element at a place names.
 func (g *gate) read(path string, limit int64, at place) ([]byte, error) {
 	if data, ok := g.texts[path]; ok {
-		return data, g.mayRead(path, at)
+		_, err := g.mayRead(path, at)
+		return data, err
 	}
-	if err := g.mayRead(path, at); err != nil {
+	real, err := g.mayRead(path, at)
+	if err != nil {
 		return nil, err
 	}
-	data, err := readRegular(resolved(path), limit)
+	data, err := readAgreed(real, limit)
 	if err == nil && g.texts != nil {
 		g.texts[path] = data
 	}
@@ -185,32 +187,80 @@ func (g *gate) read(path string, limit int64, at place) ([]byte, error) {
 // forget drops the texts when the file is loaded.
 func (g *gate) forget() { g.texts, g.hashes = nil, nil }
 
-// mayRead returns [ErrWithheld] if the file at path must not be read.
-func (g *gate) mayRead(path string, at place) error {
-	if g == nil { // of a File that was not loaded
-		return nil
-	}
-	if real := resolved(path); !g.belongs(real) && !g.wants(trust.Power{Kind: trust.Reads, What: real}, at) {
+// mayRead returns the file at path with links resolved, for [readAgreed], or [ErrWithheld] if it
+// must not be read.
+func (g *gate) mayRead(path string, at place) (real string, err error) {
+	real = resolved(path)
+	if !g.belongs(real) && !g.wants(trust.Power{Kind: trust.Reads, What: real}, at) {
 		g.withheld, g.unread = true, append(g.unread, real)
-		return ErrWithheld
+		return "", ErrWithheld
 	}
-	return nil
+	return real, nil
 }
 
 // readRegular reads a regular file with at most limit bytes.
 func readRegular(path string, limit int64) ([]byte, error) {
+	file, _, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readAll(file, limit)
+}
+
+// readAgreed is readRegular for a path with links resolved: it follows none that took the place
+// of the file or of a folder since then.
+func readAgreed(real string, limit int64) ([]byte, error) {
+	file, _, err := openAgreed(real)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return readAll(file, limit)
+}
+
+// openRegular opens a regular file, and describes what is open.
+func openRegular(path string) (*os.File, os.FileInfo, error) {
 	info, err := os.Stat(path) // opening a pipe would wait for a writer
 	if err != nil {
-		return nil, plain(err)
+		return nil, nil, plain(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
+		return nil, nil, errNotRegular
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, plain(err)
+		return nil, nil, plain(err)
 	}
-	defer file.Close()
+	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = errNotRegular
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, plain(err)
+	}
+	return file, info, nil
+}
+
+var errNotRegular = errors.New("not a regular file")
+
+// openAgreed is openRegular as [readAgreed] needs it. What is open is compared with what is at the
+// path without links, because a path may lead elsewhere at each use.
+func openAgreed(real string) (*os.File, os.FileInfo, error) {
+	file, info, err := openRegular(real)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := os.Lstat(real)
+	if err != nil || resolved(real) != real || !os.SameFile(now, info) {
+		_ = file.Close()
+		return nil, nil, errors.New("another file took its place while it was read")
+	}
+	return file, info, nil
+}
+
+// readAll reads at most limit bytes.
+func readAll(file io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(file, limit+1))
 	if err != nil {
 		return nil, plain(err)
@@ -239,11 +289,13 @@ func (g *gate) source(path string, f *File, o Options) {
 	for _, src := range f.Doc.Imports {
 		g.claim.AddSource(trust.Source{Path: src.Base, Hash: trust.Hash(src.Text)})
 	}
-	if script, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && script != "" {
-		path := f.scriptPath(script)
-		if text, err := g.read(path, maxSource, f.atConfig()); err == nil {
+	if name, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && name != "" {
+		path := f.scriptPath(name)
+		text, err := g.read(path, rehearsal.MaxScript, f.atConfig())
+		if err == nil {
 			g.claim.AddSource(trust.Source{Path: path, Hash: trust.Hash(text)})
 		}
+		f.script = script{path, text, err}
 	}
 	if base := f.BaseURL(); base != "" && (o.Configured == nil || !o.Configured(base)) {
 		g.wants(trust.Power{Kind: trust.Sends, What: base}, f.atConfig())
@@ -386,23 +438,22 @@ func modules(name string) (files []string) {
 	return files
 }
 
-// hash returns the hash of a regular file, or why there is none.
+// hash returns the hash of a regular file, or why there is none. Links of its path are resolved.
 func (g *gate) hash(path string) (hash, why string) {
 	if hash, ok := g.hashes[path]; ok {
 		return hash, ""
 	}
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
+	file, info, err := openAgreed(path)
 	switch {
-	case err != nil || !info.Mode().IsRegular():
+	case errors.Is(err, errNotRegular) || errors.Is(err, os.ErrNotExist):
 		return "", "not a file"
-	case info.Size() > maxHashed-g.hashed:
-		return "", "too large to check"
-	}
-	file, err := os.Open(path)
-	if err != nil {
+	case err != nil:
 		return "", "it cannot be read"
 	}
 	defer file.Close()
+	if info.Size() > maxHashed-g.hashed {
+		return "", "too large to check"
+	}
 	h := sha256.New()
 	n, err := io.Copy(h, io.LimitReader(file, maxHashed-g.hashed+1))
 	switch g.hashed += n; {

@@ -148,6 +148,7 @@ type File struct {
 	Left chatmd.ErrorList
 
 	gate    *gate
+	script  script
 	empty   bool // it was loaded and has no content
 	policy  agent.Policy
 	files   *toolkit.Files
@@ -435,18 +436,38 @@ func (f *File) Profile() string {
 	return f.doc().Config.Profile
 }
 
-// Script loads a rehearsal script whose path is relative to the file.
+// Script parses a rehearsal script whose path is relative to the file. The one that the file names was read
+// with the file, and is not read again.
 func (f *File) Script(path string) (*rehearsal.Script, error) {
-	full := f.scriptPath(path)
-	if err := f.gate.mayRead(full, f.atConfig()); err != nil {
+	full, text, err := f.scriptText(path)
+	if err != nil {
 		return nil, fmt.Errorf("the rehearsal's script %s: %w", full, err)
 	}
-	script, err := rehearsal.Load(full)
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		return nil, fmt.Errorf("the rehearsal's script %s: %w", full, pathErr.Err)
+	return rehearsal.Parse(full, text)
+}
+
+// script is the rehearsal script that a file names, as it was read, or why it could not be read.
+type script struct {
+	path string
+	text []byte
+	err  error
+}
+
+// scriptText returns the path and the text of a rehearsal script.
+func (f *File) scriptText(path string) (full string, text []byte, err error) {
+	full = f.scriptPath(path)
+	switch {
+	case full == f.script.path:
+		return full, f.script.text, f.script.err
+	case f.gate == nil: // of a File that was not loaded
+		text, err = readRegular(full, rehearsal.MaxScript)
+		return full, text, err
 	}
-	return script, err
+	real, err := f.gate.mayRead(full, f.atConfig())
+	if err == nil {
+		text, err = readAgreed(real, rehearsal.MaxScript)
+	}
+	return full, text, err
 }
 
 // scriptPath returns the path of a script that the file's config names.
