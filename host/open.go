@@ -137,7 +137,7 @@ func (h *Host) Close() (err error) {
 		stop()
 	}
 	if h.File != nil {
-		_ = h.File.Close() // how servers end does not matter
+		err = h.File.Close() // records what the run left in the transcript, and releases its lock
 	}
 	if h.unlock != nil {
 		if h.fresh && len(h.earlier) == 0 {

@@ -42,6 +42,32 @@ func TestNothingIsTrusted(t *testing.T) {
 	}
 }
 
+// K5: what a run left in a transcript is recorded by Close, which reports that it could not be.
+func TestCloseReportsTheLastRecord(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<user>x</user>\n")
+	full, failing := errors.New("the disk is full"), false
+	h, err := host.Open(t.Context(), host.Config{File: file, Transcript: filepath.Join(dir, "talk.md"), Endpoint: host.Endpoint{Rehearsal: true}, Leave: func(trust.Left) error {
+		if failing {
+			return full
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Run(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	failing = true
+	if err := h.Close(); !errors.Is(err, full) {
+		t.Errorf("%v", err)
+	}
+	if err := h.Close(); err != nil {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
 // K2: a session that has begun does not make its file trusted: the file may have
 // changed since.
 func TestChangedFileOfSession(t *testing.T) {
