@@ -169,35 +169,40 @@ func slug(text string, limit int) string {
 // maxChoices is how many sessions --choose lists.
 const maxChoices = 20
 
-// choose asks the person which session of the file to continue. Among are tags that it must
-// have.
+// choices shows the newest sessions of the file that have the tags among, and returns them.
+func (c *runCommand) choices(ctx context.Context, std stdio, env environment) (list []session.Info, err error) {
+	path, err := host.ResolvePath(c.File)
+	if err != nil {
+		return nil, usage(err)
+	}
+	k, err := c.open(ctx, env, false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	for info, err := range k.List(ctx, session.Query{Path: path, Owner: c.Owner, Tags: c.among, Limit: maxChoices}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	for i, info := range list {
+		fmt.Fprintf(std.err, "%3d. %s  %s  %s\n", i+1, when(info.Updated), visible(cmp.Or(info.Name, info.ID)), shorten(visible(env.Hide(info.Title)), 60))
+	}
+	return list, nil
+}
+
+// choose asks the person which session of the file to continue.
 func (c *runCommand) choose(ctx context.Context, std stdio, env environment) (err error) {
 	if !terminal(std.in) || !terminal(std.err) {
 		return usage(errors.New("-r asks at a terminal; antiphon sessions list lists the sessions, and --session NAME continues one"))
 	}
-	path, err := host.ResolvePath(c.File)
+	list, err := c.choices(ctx, std, env)
 	if err != nil {
-		return usage(err)
-	}
-	k, err := c.open(ctx, env, false)
-	if err != nil {
-		return err
-	}
-	var list []session.Info
-	for info, err := range k.List(ctx, session.Query{Path: path, Owner: c.Owner, Tags: c.among, Limit: maxChoices}) {
-		if err != nil {
-			return errors.Join(err, k.Close())
-		}
-		list = append(list, info)
-	}
-	if err := k.Close(); err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return &host.ConfigError{Err: &host.NoLastError{Among: c.among}}
-	}
-	for i, info := range list {
-		fmt.Fprintf(std.err, "%3d. %s  %s  %s\n", i+1, when(info.Updated), visible(cmp.Or(info.Name, info.ID)), shorten(visible(info.Title), 60))
 	}
 	fmt.Fprint(std.err, "Which one? (1) ")
 	line, err := typed(ctx, std.in)

@@ -187,3 +187,22 @@ func TestChoose(t *testing.T) {
 		t.Errorf("the end:\n%s", end)
 	}
 }
+
+// B5: titles in the list of sessions to choose from show no key, and do not steer the terminal.
+func TestChoicesAreHidden(t *testing.T) {
+	env := append(home(t, t.TempDir()), "OPENAI_API_KEY="+testKey)
+	write(t, "agent.md", "<system>Be brief.</system>")
+	place := filepath.Join(t.TempDir(), "s.db")
+	var shown strings.Builder
+	args := []string{"run", "agent.md", "--rehearsal", "--store", place, "--session", "s", "My\x1b[2J key " + testKey}
+	if code := run(t.Context(), args, env, stdio{strings.NewReader(""), &shown, &shown}); code != 0 {
+		t.Fatal(shown.String())
+	}
+	shown.Reset()
+	c := runCommand{File: "agent.md", runFlags: runFlags{storeFlag: storeFlag{Store: place}}}
+	list, err := c.choices(t.Context(), stdio{err: &shown}, environment{"OPENAI_API_KEY": testKey})
+	if err != nil || len(list) != 1 || !strings.Contains(shown.String(), "My") || strings.Contains(shown.String(), "\x1b") {
+		t.Errorf("%v %v %q", list, err, shown.String())
+	}
+	noKey(t, "the list", shown.String())
+}

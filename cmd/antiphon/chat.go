@@ -271,28 +271,12 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 		t.cfg.Session, t.cfg.Last = "", true
 		return nil
 	}
-	store, err := c.open(ctx, t.env, false)
+	list, err := t.run.choices(ctx, t.std, t.env)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	path, err := host.ResolvePath(t.run.File)
-	if err != nil {
-		return usage(err)
-	}
-	const mostListed = 20
-	var list []session.Info
-	for info, err := range store.List(ctx, session.Query{Path: path, Owner: c.Owner, Tags: t.run.among, Limit: mostListed}) {
-		if err != nil {
-			return err
-		}
-		list = append(list, info)
-	}
 	if len(list) == 0 {
 		return errNoneYet
-	}
-	for i, info := range list {
-		fmt.Fprintf(t.std.err, "%3d. %s, %s: %s\n", i+1, visible(cmp.Or(info.Name, info.ID)), when(info.Updated), shorten(info.Title, 60))
 	}
 	for {
 		fmt.Fprint(t.std.err, "which one? its number: ")
