@@ -148,9 +148,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain func()) error 
 	<-closed
 	late.Stop()
 	_ = server.Close() // errors of connections do not matter any more
-	<-failed
+	err := <-failed
 	s.Close()
-	return nil
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
 }
 
 // Close cancels background responses and waits for them. Shut down the [http.Server]

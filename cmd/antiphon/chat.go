@@ -502,8 +502,8 @@ func (t *dialogue) turn(ctx context.Context, text string) error {
 			return err
 		}
 		waits := false
-		for range t.host.Session.Deliveries(ctx) { // said too late for the run
-			waits = true
+		for _, err := range t.host.Session.Deliveries(ctx) { // said too late for the run
+			waits = err == nil // what cannot be read waits for the next prompt
 			break
 		}
 		if text = ""; !waits || ctx.Err() != nil {

@@ -4,7 +4,6 @@
 package agents
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -214,7 +213,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 			return err
 		}
 	}
-	if err := decide(ctx, run, a, answers); err != nil {
+	if err := b.decide(ctx, run, a, answers); err != nil {
 		return b.fail(run, w, err)
 	}
 	for _, e := range h.Session.Log()[run.seq:] {
@@ -461,6 +460,3 @@ func (b *Backend) find(id string) (in store.Store, sess string, seq int64, err e
 	}
 	return b.store(), sess, seq, nil
 }
-
-// by returns who answers approvals.
-func (b *Backend) by() string { return cmp.Or(b.By, "a client") }

@@ -4,6 +4,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -249,7 +250,7 @@ func apart(it item.Item) (call, output item.Item, err error) {
 }
 
 // decide records the answers of the client, and tells the audit log before.
-func decide(ctx context.Context, run *active, a *Agent, answers []answered) error {
+func (b *Backend) decide(ctx context.Context, run *active, a *Agent, answers []answered) error {
 	if len(answers) == 0 {
 		return nil
 	}
@@ -258,7 +259,7 @@ func decide(ctx context.Context, run *active, a *Agent, answers []answered) erro
 		p := one.pending
 		d := agent.Decision{
 			Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: one.given.Approve, Reason: host.Refusal(one.given.Reason),
-			By: "a client", From: fromClient + one.given.ApprovalRequestID, Decided: session.DeciderPerson,
+			By: cmp.Or(b.By, "a client"), From: fromClient + one.given.ApprovalRequestID, Decided: session.DeciderPerson,
 		}
 		if a.Config.Audit != nil {
 			if err := a.Config.Audit(ctx, host.Answered(p, d)...); err != nil {

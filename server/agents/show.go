@@ -44,8 +44,7 @@ type line struct {
 	allowed bool
 	begun   bool // it is open in the response
 	done    bool
-	gone    bool   // nothing is shown of it
-	from    string // the approval request that was answered
+	gone    bool // nothing is shown of it
 }
 
 // newShown returns a writer for a response after the given entries.

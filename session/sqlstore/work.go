@@ -306,12 +306,12 @@ func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Wo
 	held := false
 	places := l.running + l.chosen
 	lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
-	switch {
-	case w.State == queue.Running:
+	switch w.State {
+	case queue.Running:
 		held = s.isHeld(ctx, w.Session, l.orphans[0].owner)
 		places-- // it would take its own place
 		fallthrough
-	case w.State == queue.Waiting:
+	case queue.Waiting:
 		l.orphans = l.orphans[1:]
 		return w, !lacks && !held && (!limited || places < limit), nil
 	}
