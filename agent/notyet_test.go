@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,10 @@ import (
 )
 
 // job is a tool that says a number of times that its result is not there yet.
-func job(left int, opts ...tool.Option) tool.Tool {
+func job(times int, opts ...tool.Option) tool.Tool {
+	var asked atomic.Int64 // calls run at once
 	return textTool("job", func(context.Context, string) (string, error) {
-		if left--; left >= 0 {
+		if asked.Add(1) <= int64(times) {
 			return "", &tool.NotYet{After: time.Hour, Reason: "the build"}
 		}
 		return "built", nil
