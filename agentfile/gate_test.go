@@ -346,7 +346,7 @@ func TestClaimCoversContent(t *testing.T) {
 	}
 }
 
-// K6: a script that has changed is asked about, whoever allows the calls of its command. Only
+// K6: a script that has changed is asked about, even if the calls of its command are allowed. Only
 // what the file allows itself is part of the claim.
 func TestChangedScriptIsAskedAbout(t *testing.T) {
 	for approval, claimed := range map[string]bool{"": false, `approval="ask"`: false, `approval="allow"`: true} {

@@ -114,8 +114,7 @@ func testQueue(t *testing.T, s session.Store) {
 	if _, err := q.Begin(t.Context(), seen, "late"); !errors.Is(err, queue.ErrChanged) {
 		t.Errorf("begun twice: %v", err)
 	}
-	labels := queue.Want{Most: 9, Labels: []string{"gpu"}}
-	if got := candidates(t, q, labels); got != nil {
+	if got := candidates(t, q, gpu); got != nil {
 		t.Errorf("work that runs: %v", got)
 	}
 	enqueue(t, q, queue.Work{Session: "a", Agent: "newer"}) // a run is not disturbed
@@ -125,7 +124,7 @@ func testQueue(t *testing.T, s session.Store) {
 	if err := unlock(); err != nil {
 		t.Fatal(err)
 	}
-	if got := candidates(t, q, labels); !slices.Equal(got, []string{"a"}) {
+	if got := candidates(t, q, gpu); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("work whose worker has died: %v", got)
 	}
 	again := begin(t, q, "a")
@@ -136,11 +135,11 @@ func testQueue(t *testing.T, s session.Store) {
 	if now := workOf(t, q, "a"); now.State != queue.Waiting || now.Attempts != 0 || now.Reason != "waits for \x00 an approval" {
 		t.Errorf("waiting: %+v", now)
 	}
-	if got := candidates(t, q, labels); got != nil {
+	if got := candidates(t, q, gpu); got != nil {
 		t.Errorf("work that waits: %v", got)
 	}
 	deliver(t, q, "a", told1("k1"))
-	if got := candidates(t, q, labels); !slices.Equal(got, []string{"a"}) {
+	if got := candidates(t, q, gpu); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("after a delivery: %v", got)
 	}
 	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Done})
@@ -154,7 +153,16 @@ func testQueue(t *testing.T, s session.Store) {
 	if now := workOf(t, q, "a"); now.State != queue.Done {
 		t.Errorf("done: %+v", now)
 	}
-	// Input that the run has left for later does not count as waiting.
+	testQueueLeft(t, q)
+	testQueueDue(t, q)
+	testQueueMoved(t, q, seen, again)
+}
+
+// gpu takes the work of testQueue.
+var gpu = queue.Want{Most: 9, Labels: []string{"gpu"}}
+
+// Input that the run has left for later does not count as waiting.
+func testQueueLeft(t *testing.T, q keeper) {
 	left := deliver(t, q, "a", told1("later")).Number
 	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Seen: left})
 	if now := workOf(t, q, "a"); now.State != queue.Waiting {
@@ -166,12 +174,15 @@ func testQueue(t *testing.T, s session.Store) {
 		t.Errorf("a delivery waits that the run has not seen: %+v", now)
 	}
 	put(t, q, "a", int64(len(load(t, q, "a", 0))), taking(waiting(t, q, "a")...)...)
-	// Work that waits until a time begins then, or when a delivery arrives.
+}
+
+// Work that waits until a time begins then, or when a delivery arrives.
+func testQueueDue(t *testing.T, q keeper) {
 	finish(t, q, begin(t, q, "a"), queue.Outcome{State: queue.Waiting, Due: time.Now().Add(time.Hour), Reason: "a build"})
 	if now := workOf(t, q, "a"); now.State != queue.Waiting || now.Due.IsZero() {
 		t.Errorf("waiting until a time: %+v", now)
 	}
-	if got := candidates(t, q, labels); got != nil {
+	if got := candidates(t, q, gpu); got != nil {
 		t.Errorf("work that waits until later: %v", got)
 	}
 	deliver(t, q, "a", told1("build"))
@@ -187,7 +198,7 @@ func testQueue(t *testing.T, s session.Store) {
 	if got := candidates(t, q, queue.Want{Most: 9, Agents: []string{"hash"}}); got != nil {
 		t.Errorf("work whose needs nobody has, after its time: %v", got)
 	}
-	if got := candidates(t, q, labels); !slices.Equal(got, []string{"a"}) {
+	if got := candidates(t, q, gpu); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("work whose time has come: %v", got)
 	}
 	if w := begin(t, q, "a"); w.State != queue.Running || w.Attempts == 0 {
@@ -195,7 +206,11 @@ func testQueue(t *testing.T, s session.Store) {
 	} else {
 		finish(t, q, w, queue.Outcome{State: queue.Done, Well: true})
 	}
-	for _, old := range []queue.Work{seen, again} { // they were read before it was begun, and before it was done
+}
+
+// Work is moved by hand as it was last read, and parked work stays.
+func testQueueMoved(t *testing.T, q keeper, before ...queue.Work) {
+	for _, old := range before { // they were read before it was begun, and before it was done
 		if err := q.Move(t.Context(), old, queue.Parked, "too late"); !errors.Is(err, queue.ErrChanged) {
 			t.Errorf("moved as %+v: %v", old, err)
 		}
@@ -207,7 +222,7 @@ func testQueue(t *testing.T, s session.Store) {
 		t.Errorf("parked: %+v", now)
 	}
 	deliver(t, q, "a", told1("k2"))
-	if got := candidates(t, q, labels); got != nil {
+	if got := candidates(t, q, gpu); got != nil {
 		t.Errorf("parked work after a delivery: %v", got)
 	}
 	for w, err := range q.Works(t.Context(), queue.Ready, queue.Running, queue.Waiting, queue.Done) {

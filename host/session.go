@@ -162,6 +162,9 @@ func (h *Host) tellNew(ctx context.Context, path string) error {
 		return nil
 	}
 	h.tellOf(NoticeNew, h.Info, "new session %s", called(h.Info))
+	if h.Info.Name == "" { // nobody has named it, so no other was meant
+		return nil
+	}
 	left := maxNearby
 	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) error {
 		for info, err := range h.Store.List(ctx, q) {

@@ -327,7 +327,7 @@ func meant(command, arg string) string {
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
 	case command == "antiphon" && !strings.Contains(arg, "did you mean"):
-		return fmt.Sprintf(": it is no command; antiphon ask %s asks it as a question", quoted(arg))
+		return fmt.Sprintf(": there is no such command; antiphon ask %s asks it as a question", quoted(arg))
 	case command == "antiphon sessions" && verbs[arg] != "":
 		return ", did you mean " + verbs[arg] + "?"
 	case strings.HasPrefix(command, "antiphon sessions "):

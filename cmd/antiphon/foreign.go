@@ -28,18 +28,7 @@ func writeForeign(out io.Writer, text string) error {
 // shownAt returns a text for a terminal, with the characters that steer as numbers, such as <U+001B>.
 func shownAt(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\ufffd")
-	if !strings.ContainsFunc(text, steers) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if steers(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
+	return numbered(text, steers)
 }
 
 // steers reports whether a character changes what a terminal shows of the text around it, or has no shape.

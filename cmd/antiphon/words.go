@@ -292,12 +292,17 @@ func printable(s string) string {
 		}
 		return r
 	}, s)
-	if !strings.ContainsFunc(s, reorders) {
-		return s
+	return numbered(s, reorders)
+}
+
+// numbered returns a text with some characters as numbers, such as <U+202E>.
+func numbered(text string, some func(rune) bool) string {
+	if !strings.ContainsFunc(text, some) {
+		return text
 	}
 	var b strings.Builder
-	for _, r := range s {
-		if reorders(r) {
+	for _, r := range text {
+		if some(r) {
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		} else {
 			b.WriteRune(r)

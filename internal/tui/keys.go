@@ -1,0 +1,342 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	uv "github.com/charmbracelet/ultraviolet"
+)
+
+// This file is what keys and other events of the terminal do.
+
+// event applies what the terminal sent.
+func (t *Terminal) event(ev uv.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch ev := ev.(type) {
+	case uv.PasteEvent:
+		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
+		t.hint, t.asked = "", false
+	case uv.FocusEvent:
+		t.blurred = false
+	case uv.BlurEvent:
+		t.blurred = true
+	case uv.KeyPressEvent:
+		t.key(uv.Key(ev).Keystroke(), ev.Text)
+	case uv.MultiEvent:
+		for _, one := range ev {
+			if k, ok := one.(uv.KeyPressEvent); ok {
+				t.key(uv.Key(k).Keystroke(), k.Text)
+			}
+		}
+	}
+}
+
+// key applies a key.
+func (t *Terminal) key(name, text string) {
+	if t.find.on && t.search(name, text) {
+		return
+	}
+	asked, escaped, prefix := t.asked, t.escaped, t.prefix
+	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+	if prefix != "" && name == "ctrl+e" {
+		t.edit()
+		return
+	}
+	switch name {
+	case "enter":
+		t.enter()
+	case "alt+s", "ctrl+enter":
+		t.send(t.compose.sent(), true)
+	case "esc":
+		t.escape(escaped)
+	case "ctrl+c":
+		switch {
+		case t.compose.text != "":
+			t.compose.set("")
+		case asked:
+			t.depart()
+		default:
+			t.asked, t.hint = true, "Ctrl+C again leaves; the conversation is kept"
+		}
+	case "ctrl+d":
+		if t.compose.text == "" {
+			t.depart()
+		} else {
+			t.compose.key("delete", "")
+		}
+	case "ctrl+z":
+		t.suspend()
+	case "ctrl+l":
+		t.screen.width = 0 // all of the live part is drawn again
+	case "ctrl+x":
+		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR"
+	case "ctrl+r":
+		if !t.asking {
+			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
+		}
+	case "tab":
+		t.complete()
+	case "up":
+		if t.compose.text == "" && len(t.queue) > 0 && !t.asking {
+			last := len(t.queue) - 1
+			t.compose.set(t.queue[last])
+			t.queue = t.queue[:last]
+			return
+		}
+		t.compose.key(name, text)
+	default:
+		t.compose.key(name, text)
+	}
+}
+
+// find is a search in the history.
+type find struct {
+	on     bool
+	query  string
+	before state // the draft
+	at     int   // what is shown of the history, or its length
+}
+
+// search applies a key to the search, and reports false if the key ends it and means the draft.
+func (t *Terminal) search(name, text string) bool {
+	f := &t.find
+	from := f.at
+	switch {
+	case name == "ctrl+r":
+		from--
+	case name == "backspace":
+		_, size := utf8.DecodeLastRuneInString(f.query)
+		f.query, from = f.query[:len(f.query)-size], len(t.compose.history)-1
+	case name == "esc", name == "ctrl+c", name == "ctrl+g":
+		t.compose.set(f.before.text)
+		f.on = false
+		return true
+	case text != "":
+		f.query, from = f.query+text, min(from, len(t.compose.history)-1)
+	default:
+		f.on = false
+		return false
+	}
+	for ; from >= 0; from-- {
+		if entry := t.compose.history[from]; strings.Contains(strings.ToLower(entry), strings.ToLower(f.query)) {
+			f.at = from
+			t.compose.set(entry)
+			return true
+		}
+	}
+	return true
+}
+
+// enter sends the draft.
+func (t *Terminal) enter() {
+	text := t.compose.sent()
+	if t.asking {
+		text = strings.ReplaceAll(text, "\n", " ") // one answer
+		t.notes(Shown(text) + "\n")
+		t.compose.clear()
+		select {
+		case t.answer <- text:
+		default:
+		}
+		return
+	}
+	if rest, ok := strings.CutPrefix(text, "/steer "); ok {
+		t.send(rest, true)
+		return
+	}
+	t.send(text, false)
+}
+
+// send queues a prompt, or says it to the work.
+func (t *Terminal) send(text string, now bool) {
+	if strings.TrimSpace(text) == "" || t.asking || t.leaving {
+		return
+	}
+	steer := t.steer
+	if now && steer != nil {
+		t.mu.Unlock() // it may write to a store
+		err := steer(text)
+		t.mu.Lock()
+		if err == nil {
+			t.say("» ", text)
+			t.compose.remember(text)
+			t.compose.clear()
+			return
+		}
+		t.hint = Shown(err.Error())
+	}
+	t.compose.remember(text)
+	t.compose.clear()
+	t.queue = append(t.queue, text)
+	t.tellReady()
+}
+
+func (t *Terminal) tellReady() {
+	select {
+	case t.ready <- struct{}{}:
+	default:
+	}
+}
+
+// escape stops the work: what was queued becomes the draft. If nothing works, the second time
+// goes back.
+func (t *Terminal) escape(again bool) {
+	if t.stop == nil {
+		switch {
+		case t.opts.Back == "" || t.asking || t.compose.text != "":
+		case again:
+			t.queue = append(t.queue, t.opts.Back)
+			t.tellReady()
+		default:
+			t.escaped, t.hint = true, "Esc again goes back to your last message"
+		}
+		return
+	}
+	t.stop()
+	t.hint = "stopped; everything so far is kept"
+	if len(t.queue) > 0 {
+		queued := strings.Join(t.queue, "\n")
+		t.queue = nil
+		t.put(queued)
+	}
+}
+
+// depart leaves.
+func (t *Terminal) depart() {
+	if t.leaving {
+		return
+	}
+	t.leaving = true
+	if t.stop != nil {
+		t.stop()
+	}
+	close(t.left)
+}
+
+// complete completes a command or the name of a file.
+func (t *Terminal) complete() {
+	before := t.compose.text[:t.compose.at]
+	word := before[strings.LastIndexAny(before, " \n")+1:]
+	if begin, ok := strings.CutPrefix(word, "@"); ok && t.opts.Files != nil {
+		found := t.opts.Files(begin)
+		if common := commonBegin(found); len(common) > len(begin) {
+			t.compose.insert(common[len(begin):], false)
+		} else if len(found) > 1 {
+			t.hint = Shown(strings.Join(found, " "))
+		}
+		return
+	}
+	name, ok := strings.CutPrefix(t.compose.text, "/")
+	if !ok || strings.ContainsAny(name, " \n") {
+		return
+	}
+	var found []string
+	for _, c := range t.opts.Commands {
+		if strings.HasPrefix(c.Name, name) {
+			found = append(found, c.Name)
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	common := commonBegin(found)
+	if len(found) == 1 {
+		common += " "
+	}
+	t.compose.set("/" + common)
+}
+
+// commonBegin returns what all texts begin with, in whole characters.
+func commonBegin(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	common := list[0]
+	for _, one := range list[1:] {
+		for !strings.HasPrefix(one, common) {
+			_, size := utf8.DecodeLastRuneInString(common)
+			common = common[:len(common)-size]
+		}
+	}
+	return common
+}
+
+// matching returns the commands that the draft may mean.
+func (t *Terminal) matching() string {
+	name, ok := strings.CutPrefix(t.compose.text, "/")
+	if !ok || t.asking || strings.Contains(name, "\n") {
+		return ""
+	}
+	name, _, argued := strings.Cut(name, " ")
+	var found []Command
+	for _, c := range t.opts.Commands {
+		if c.Name == name || !argued && strings.HasPrefix(c.Name, name) {
+			found = append(found, c)
+		}
+	}
+	if len(found) == 1 {
+		return strings.TrimSpace("/"+found[0].Name+" "+found[0].Arguments) + ": " + found[0].Help
+	}
+	var names []string
+	for _, c := range found {
+		names = append(names, "/"+c.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// edit opens the draft in the editor.
+func (t *Terminal) edit() {
+	if len(t.opts.Editor) == 0 {
+		t.hint = "set EDITOR to the editor for long drafts"
+		return
+	}
+	file, err := os.CreateTemp("", "antiphon-*.md")
+	if err == nil {
+		defer os.Remove(file.Name())
+		_, err = file.WriteString(t.compose.sent())
+		err = errors.Join(err, file.Close())
+	}
+	if err == nil {
+		err = t.away(func() error {
+			cmd := exec.Command(t.opts.Editor[0], append(slices.Clone(t.opts.Editor[1:]), file.Name())...) //nolint:gosec,noctx // the person's own editor; the person ends it
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = t.opts.In, t.opts.Out, t.opts.Out
+			return cmd.Run()
+		})
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(file.Name())
+	}
+	if err != nil {
+		t.hint = Shown(err.Error())
+		return
+	}
+	t.compose.set(strings.TrimRight(strings.ToValidUTF8(string(text), "\ufffd"), "\n"))
+}
+
+// away gives the terminal to something else.
+func (t *Terminal) away(do func() error) error {
+	t.leave()
+	if err := t.in.pause(); err != nil {
+		return err
+	}
+	err := do()
+	t.raw = append(t.raw, begin...)
+	return errors.Join(err, t.in.resume())
+}
+
+// suspend stops the program, as ctrl+z does for others, until the shell continues it.
+func (t *Terminal) suspend() {
+	t.keep()
+	if err := t.away(stopSelf); err != nil {
+		t.hint = Shown(err.Error())
+	}
+}
