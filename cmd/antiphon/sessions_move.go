@@ -19,7 +19,7 @@ import (
 )
 
 // A session moves in three steps, each of which another process finds done or not done: the
-// queue says who goes on, the run that is under way is asked to end, and whoever goes on
+// queue says who goes on, the run that is under way is asked to end, and the one that goes on
 // locks the session. The lock alone decides who runs it. The request to end names the run,
 // so that it ends no other one if this run has died before it read the request.
 
@@ -39,7 +39,7 @@ type mover struct {
 	why   string // for those who read the log, and for the terminal that loses the run
 }
 
-// free asks whoever runs the session to end, and waits until nobody does. With once, it
+// free asks the process that runs the session to end its run, and waits until none does. With once, it
 // returns when the first such run has ended, also if somebody else runs it by then.
 func (m *mover) free(ctx context.Context, once bool) error {
 	asked := int64(0) // the run that was asked
@@ -140,7 +140,7 @@ func running(s *session.Session) (calls []string) {
 		if runes := []rune(text); len(runes) > most {
 			text = string(runes[:most]) + "…"
 		}
-		calls = append(calls, text)
+		calls = append(calls, unbroken(text))
 	}
 	return calls
 }
