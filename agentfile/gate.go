@@ -382,6 +382,8 @@ func (g *gate) scripts(dir string, words []string, varies func(name, why string)
 			}
 		case lies || within(dir, path):
 			why = "a link to outside"
+		case info.IsDir() && name != words[0]:
+			why = "a folder outside"
 		case !info.IsDir() && name != words[0]: // strangers do not write the programs of the system
 			why = "outside"
 		}
@@ -405,26 +407,46 @@ func changed(scripts []trust.Source) string {
 }
 
 // named returns what the words of a command may name in its folder: the words, values of
-// options, and modules of Python. A program without a folder is found by PATH.
+// options, also right after the letter of one, modules of Python, and all these with an
+// extension that interpreters add. A program without a folder is found by PATH.
 func named(words []string) (names []string) {
 	module := false
 	for i, word := range words {
-		if i > 0 || strings.ContainsAny(word, `/\`) {
-			names = append(names, word)
+		if i == 0 {
+			if strings.ContainsAny(word, `/\`) {
+				names = append(names, word)
+			}
+			continue
 		}
-		if _, value, ok := strings.Cut(word, "="); ok && i > 0 {
-			names = append(names, value)
+		names = append(names, extended(word)...)
+		if _, value, ok := strings.Cut(word, "="); ok {
+			names = append(names, extended(value)...)
+		}
+		if len(word) > 2 && word[0] == '-' && word[1] != '-' {
+			names = append(names, extended(word[2:])...)
 		}
 		attached, ok := strings.CutPrefix(word, "-m")
 		switch {
 		case module:
 			names = append(names, modules(word)...)
-		case ok && attached != "" && i > 0:
+		case ok && attached != "":
 			names = append(names, modules(attached)...)
 		}
 		module = word == "-m"
 	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// extended returns a name, and the names of the files that an interpreter may load for it: node
+// loads server.js for ./server.
+func extended(name string) []string {
+	names := []string{name}
+	if base := filepath.Base(filepath.FromSlash(name)); name != "" && base != "." && base != ".." && !strings.HasSuffix(name, "/") {
+		for _, ext := range []string{".js", ".mjs", ".cjs", ".ts", ".py", ".sh", ".rb"} {
+			names = append(names, name+ext)
+		}
+	}
+	return names
 }
 
 // modules returns the files that make up a module of Python, such as a.b.

@@ -399,6 +399,10 @@ func TestClaimCoversCommands(t *testing.T) {
 		"a package":                 {"python3 -m pkg", func(*testing.T) {}, "does not ask again when pkg (a folder) changes, which python3 -m pkg in WORK uses"},
 		"a module comes into being": {"python3 -m later", func(t *testing.T) { write(t, "evil", p.work, "later.py") }, ""},
 		"the value of an option":    {"node --import=./run.sh", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
+		"right after an option":     {"node -r./run.sh", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
+		"an extension is added":     {"node ./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
+		"both":                      {"node -r./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
+		"a folder outside":          {"node ../outside", func(*testing.T) {}, "does not ask again when ../outside (a folder outside) changes, which node ../outside in WORK uses"},
 		"a link to outside":         {"sh link.txt", func(*testing.T) {}, "does not ask again when link.txt (a link to outside) changes, which sh link.txt in WORK uses"},
 		"a link in a linked folder": {"sh linked/secret.txt", func(*testing.T) {}, "does not ask again when linked/secret.txt (a link to outside) changes, which sh linked/secret.txt in WORK uses"},
 		"a file outside":            {"sh ../outside/secret.txt", func(*testing.T) {}, "does not ask again when ../outside/secret.txt (outside) changes, which sh ../outside/secret.txt in WORK uses"},
@@ -411,6 +415,7 @@ func TestClaimCoversCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			write(t, "echo good\n", p.work, "run.sh")
 			write(t, "echo other\n", p.work, "other.sh")
+			write(t, "good()", p.work, "hook.js")
 			write(t, "echo good\n", p.work, "srv.py")
 			write(t, "", p.work, "pkg", "__init__.py")
 			write(t, "", p.work, "pkg", "__main__.py")
