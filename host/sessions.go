@@ -12,6 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -198,7 +199,8 @@ func Compact(ctx context.Context, s *session.Session, cfg Config, keep int64) (*
 	}
 	from := newProviders(&cfg.Endpoint, &cfg.FrontEnd)
 	defer from.close()
-	a, by := file.Agent(nil), cfg.Compaction.By
+	unasked := new(responses.Client) // dropping asks no model, and an agent needs one
+	a, by := file.Agent(unasked), cfg.Compaction.By
 	if by != session.ByDropping {
 		if _, fallsBack, err := cfg.Endpoint.Rehearses(file, cfg.FrontEnd); err == nil && fallsBack {
 			t := cfg.Terms

@@ -314,6 +314,9 @@ func TestSessionCompactsByItself(t *testing.T) {
 	if o := program(t, "sessions", "--store", store, "compact", "work", "--restore"); o.code != 0 {
 		t.Errorf("restoring: %s", o.err)
 	}
+	if o := program(t, "sessions", "--store", store, "compact", "work", "--by", "dropping"); o.code != 0 || !strings.Contains(o.out, "by dropping") {
+		t.Errorf("dropping, which asks no model: %s%s", o.out, o.err)
+	}
 }
 
 // J7: a session that began with an image is known again: its payload is in a
