@@ -103,6 +103,7 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		}
 	}
 	d := &declared{[]*line{l}, server, scripts}
+	d.server.Unchanged = d.unchanged
 	d.server.Approval = func(tool, name string) string { return string(d.approval(tool, name, o.Allow)) }
 	list := []mcpbridge.Server{server}
 	for _, other := range f.servers {
@@ -112,6 +113,15 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 		return bad(err.Error(), "lines for the same server may differ only in include and approval")
 	}
 	f.servers = append(f.servers, d)
+	return nil
+}
+
+// unchanged returns an error if a script of the server is not what was agreed to. The bridge asks
+// before each start, because a server that ended is started again.
+func (d *declared) unchanged() error {
+	if what := changed(d.scripts); what != "" {
+		return errors.New(what + ", so nothing was started; run it again to be asked about what it is now")
+	}
 	return nil
 }
 
@@ -193,8 +203,8 @@ func (f *File) Connect(ctx context.Context, env Environment, notify func(mcpbrid
 	opts := mcpbridge.Options{Notify: notify, LookupEnv: env.Lookup, Reserved: append(append(f.names(), tool.ReadOutputName), builtinNames()...)}
 	var servers []mcpbridge.Server
 	for _, d := range f.servers {
-		if what := changed(d.scripts); what != "" {
-			return f.serverProblem(d, errors.New(what+", so nothing was started; run it again to be asked about what it is now"))
+		if err := d.unchanged(); err != nil { // else others would start first
+			return f.serverProblem(d, err)
 		}
 		if err := d.authorize(env); err != nil {
 			return f.serverProblem(d, err)

@@ -67,6 +67,11 @@ func (p *process) strayLine() string {
 // program's list of tools has changed, and tell for the first lines of output that are not
 // messages and for what the program planted.
 func startProcess(s *Server, lookup func(string) (string, bool), changed func(), tell func(EventKind, string)) (*process, error) {
+	if s.Unchanged != nil {
+		if err := s.Unchanged(); err != nil {
+			return nil, err
+		}
+	}
 	cmd := exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx // the method end stops it and its group, in steps
 	cmd.Dir = s.Dir
 	cmd.Env = s.environment(lookup)

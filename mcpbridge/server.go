@@ -69,6 +69,10 @@ type Server struct {
 	// [sandbox.Full]; a profile that the system cannot give is an error of the start.
 	Sandbox func(folders ...string) sandbox.Profile
 
+	// Unchanged is called before each start of the program of Command, also before it is started
+	// again because it ended. An error prevents the start. Starts come one at a time. It may be nil.
+	Unchanged func() error
+
 	// Agent names the agent that has the server, so that an answer about a tool of one agent
 	// is none about the same tool of another: see [tool.Origin]. It may be empty.
 	Agent string
