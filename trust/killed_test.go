@@ -42,6 +42,9 @@ func TestKilledProcesses(t *testing.T) {
 	}
 	found := map[string]bool{}
 	for _, g := range list {
+		if found[g.Path] {
+			t.Errorf("the grant of %s is there twice", g.Path)
+		}
 		found[g.Path] = true
 	}
 	for _, path := range append(kept, "last") {

@@ -159,5 +159,8 @@ func (l *Ledger) Leave(left Left) error {
 	if err := os.MkdirAll(l.folder, 0o700); err != nil {
 		return err
 	}
-	return replace(l.file(left.Path), append(text, '\n'))
+	return replace(l.file(left.Path), func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	})
 }

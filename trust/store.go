@@ -11,7 +11,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,19 +71,41 @@ const (
 	maxGrant = 16 << 20
 )
 
-// List returns all grants, oldest first. A file that others may write to is an error,
+// All returns all grants, oldest first, and holds one at a time in memory. The last pair has an
+// error if the file cannot be read to its end. A file that others may write to is an error,
 // because it says what may run on this machine.
+func (s *Store) All() iter.Seq2[Grant, error] {
+	return func(yield func(Grant, error) bool) {
+		err := s.each(func(g *Grant, _ []byte) error {
+			if !yield(*g, nil) {
+				return errEnough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(Grant{}, err)
+		}
+	}
+}
+
+// errEnough means that a caller wants no more grants.
+var errEnough = errors.New("enough")
+
+// List returns all grants, oldest first. See [Store.All] for a store that may be large.
 func (s *Store) List() (list []Grant, err error) {
-	err = s.each(func(g *Grant) { list = append(list, *g) })
-	if err != nil {
-		return nil, err
+	for g, err := range s.All() {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, g)
 	}
 	return list, nil
 }
 
-// each calls do with each grant, oldest first, and holds one at a time. A line that is damaged
-// is an error, also if it is not about what the caller looks for: nobody knows what it said.
-func (s *Store) each(do func(*Grant)) error {
+// each calls do with each grant and its line, oldest first, and holds one at a time. A line that is
+// damaged is an error, also if it is not about what the caller looks for: nobody knows what it
+// said. The line is valid until do returns. An error of do ends the reading.
+func (s *Store) each(do func(g *Grant, line []byte) error) error {
 	if s.path == "" {
 		return errNoFile
 	}
@@ -122,7 +146,9 @@ func (s *Store) each(do func(*Grant)) error {
 		if err != nil {
 			return bad(n, err)
 		}
-		do(&g)
+		if err := do(&g, lines.Bytes()); err != nil {
+			return err
+		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
 		return bad(n, fmt.Errorf("it is longer than %d MiB", maxGrant>>20))
@@ -132,10 +158,11 @@ func (s *Store) each(do func(*Grant)) error {
 
 // last returns the newest grant that is what the caller looks for.
 func (s *Store) last(is func(*Grant) bool) (found Grant, ok bool, err error) {
-	err = s.each(func(g *Grant) {
+	err = s.each(func(g *Grant, _ []byte) error {
 		if is(g) {
 			found, ok = *g, true
 		}
+		return nil
 	})
 	if err != nil {
 		return Grant{}, false, err
@@ -204,22 +231,33 @@ func (s *Store) Add(ctx context.Context, g Grant) error {
 	if err := g.check(); err != nil && s.path != "" {
 		return fmt.Errorf("trust: not a grant: %w", err)
 	}
-	return s.change(ctx, func(list []Grant) []Grant {
-		same := func(o *Grant) bool { return o.Hash == g.Hash && o.Path == g.Path }
+	same := func(o *Grant) bool { return o.Hash == g.Hash && o.Path == g.Path }
+	return s.change(ctx, func(w *writer) error {
 		var named []Variable
-		for i := range list {
-			if same(&list[i]) {
-				named = append(named, list[i].Variables...)
+		err := s.each(func(o *Grant, _ []byte) error {
+			if same(o) {
+				named = union(named, o.Variables)
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 		g.Variables = union(named, g.Variables)
-		list = slices.DeleteFunc(list, func(o Grant) bool { return same(&o) && len(o.Powers.Without(g.Powers)) == 0 })
-		for i := range list {
-			if same(&list[i]) {
-				list[i].Variables = g.Variables
+		err = s.each(func(o *Grant, line []byte) error {
+			switch {
+			case !same(o):
+				return w.keep(line)
+			case len(o.Powers.Without(g.Powers)) == 0:
+				return nil
 			}
+			o.Variables = g.Variables
+			return w.add(o)
+		})
+		if err != nil {
+			return err
 		}
-		return append(list, g)
+		return w.add(&g)
 	})
 }
 
@@ -235,21 +273,31 @@ func union(a, b []Variable) (list []Variable) {
 
 // Remove removes the grants that match, and returns them.
 func (s *Store) Remove(ctx context.Context, match func(Grant) bool) (removed []Grant, err error) {
-	err = s.change(ctx, func(list []Grant) []Grant {
-		return slices.DeleteFunc(list, func(g Grant) bool {
-			if match(g) {
-				removed = append(removed, g)
-				return true
+	err = s.change(ctx, func(w *writer) error {
+		err := s.each(func(g *Grant, line []byte) error {
+			if match(*g) {
+				removed = append(removed, *g)
+				return nil
 			}
-			return false
+			return w.keep(line)
 		})
+		if err == nil && len(removed) == 0 {
+			return errSame
+		}
+		return err
 	})
-	return removed, err
+	if err != nil {
+		return nil, err
+	}
+	return removed, nil
 }
 
-// change replaces the file. A crash leaves the old file or the new one. The result is that
-// of the change: a lock that cannot be released ends with the process.
-func (s *Store) change(ctx context.Context, do func([]Grant) []Grant) error {
+// errSame means that a change changes nothing.
+var errSame = errors.New("nothing to change")
+
+// change replaces the file by what do writes. A crash leaves the old file or the new one. The
+// result is that of the change: a lock that cannot be released ends with the process.
+func (s *Store) change(ctx context.Context, do func(*writer) error) error {
 	if s.path == "" {
 		return errNoFile
 	}
@@ -258,31 +306,50 @@ func (s *Store) change(ctx context.Context, do func([]Grant) []Grant) error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	defer func() { _ = lock.Release() }()
-	list, err := s.List()
+	err = replace(s.path, func(f io.Writer) error {
+		w := &writer{bufio.NewWriterSize(f, 1<<20)}
+		if err := do(w); err != nil {
+			return err
+		}
+		return w.Flush()
+	})
+	if errors.Is(err, errSame) {
+		return nil
+	}
+	return err
+}
+
+// writer writes lines of grants.
+type writer struct{ *bufio.Writer }
+
+// keep writes a line as it was, also with what a newer version wrote in it.
+func (w *writer) keep(line []byte) error {
+	_, _ = w.Write(line) // the next write has the error, too
+	return w.WriteByte('\n')
+}
+
+// add writes a grant.
+func (w *writer) add(g *Grant) error {
+	line, err := json.Marshal(g, json.Deterministic(true))
 	if err != nil {
 		return err
 	}
-	var text []byte
-	for _, g := range do(list) {
-		line, err := json.Marshal(g, json.Deterministic(true))
-		if err != nil {
-			return err
-		}
-		text = append(append(text, line...), '\n')
-	}
-	return replace(s.path, text)
+	return w.keep(line)
 }
 
-// replace writes a file as a whole, while its lock is held.
-func replace(path string, text []byte) (err error) {
+// replace writes a file as a whole, while its lock is held. If write returns an error, the file
+// stays as it is.
+func replace(path string, write func(io.Writer) error) (err error) {
 	next := path + ".new"
 	_ = os.Remove(next) // of a process that was killed
 	f, err := os.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = os.Rename(next, path)
 	}
 	if err != nil {

@@ -619,37 +619,38 @@ func (c *trustListCommand) Run(std stdio, env environment) error {
 	if err != nil {
 		return err
 	}
-	list, err := store.List()
-	if err != nil {
-		return usage(err)
-	}
 	agents, err := workerAgents(env)
 	if err != nil {
 		return err
 	}
-	byWorkers, err := agents.Agreed.List()
-	if err != nil {
-		return usage(err)
-	}
-	for i, g := range slices.Concat(list, byWorkers) {
-		workers := i >= len(list)
-		if c.JSON {
-			line := struct {
-				trust.Grant `json:",inline"`
-				Workers     bool `json:"workers,omitzero"`
-			}{g, workers}
-			err = errors.Join(json.MarshalWrite(toJSON(std.out), line, lineOptions), newline(std.out))
-		} else {
-			err = printGrant(std.out, &g, workers)
-		}
-		if err != nil {
-			return err
+	n := 0
+	for _, kept := range []*trust.Store{store, agents.Agreed} {
+		for g, err := range kept.All() {
+			if err != nil {
+				return usage(err)
+			}
+			n++
+			if err := c.print(std.out, &g, kept == agents.Agreed); err != nil {
+				return err
+			}
 		}
 	}
-	if len(list)+len(byWorkers) == 0 && !c.JSON {
+	if n == 0 && !c.JSON {
 		fmt.Fprintln(std.err, "antiphon: no file is trusted")
 	}
 	return nil
+}
+
+// print prints one agreement.
+func (c *trustListCommand) print(w io.Writer, g *trust.Grant, workers bool) error {
+	if !c.JSON {
+		return printGrant(w, g, workers)
+	}
+	line := struct {
+		trust.Grant `json:",inline"`
+		Workers     bool `json:"workers,omitzero"`
+	}{*g, workers}
+	return errors.Join(json.MarshalWrite(toJSON(w), line, lineOptions), newline(w))
 }
 
 func newline(w io.Writer) error {
@@ -746,15 +747,14 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 // remove removes the agreements about a file, whatever its content was, and those about a
 // file with the same content elsewhere: an agreement about a content holds for all of them.
 func (c *trustRevokeCommand) remove(ctx context.Context, t *truster, which, path string) ([]trust.Grant, error) {
-	list, err := t.store.List()
-	if err != nil {
-		return nil, usage(err)
-	}
 	contents := map[string]bool{}
 	if hash := t.contentOf(ctx, path); hash != "" {
 		contents[hash] = true
 	}
-	for _, g := range list {
+	for g, err := range t.store.All() {
+		if err != nil {
+			return nil, usage(err)
+		}
 		if g.Path == path || len(which) >= minHash && strings.HasPrefix(g.Hash, which) {
 			contents[g.Hash] = true
 		}
