@@ -255,6 +255,8 @@ func (p *Policy) unasked(reason, name string, j plan.Ruling) session.Approval {
 	return session.Approval{Reason: reason, Rule: j.Rule, From: j.From, Decided: session.DeciderNobody}
 }
 
+const nobodyAnswered = "Nobody answered whether this call may run, neither yes nor no. Nothing was done."
+
 const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
 
 func (p *Policy) check() error {
@@ -525,7 +527,8 @@ type Decision struct {
 	From string `json:"from,omitempty"`
 	// Decided says who decided, and is recorded. The zero value means a person for
 	// [Decide], and the program for an [Approver], which asks nobody for all that is known:
-	// one that asks a person sets it.
+	// one that asks a person sets it. [session.DeciderUnanswered] says that nobody has answered in
+	// time: the call does not run, and the model reads so.
 	Decided session.Decider `json:"decided,omitempty"`
 	// Shown is the text that the person read before deciding, for an audit log. It is
 	// not recorded in the session, and has no JSON form.
@@ -804,7 +807,9 @@ func same(a, b session.Approval) bool {
 func (d Decision) entry(number int) session.Approval {
 	a := d.approval()
 	a.CallID, a.Number, a.By, a.From = d.CallID, number, cmp.Or(d.By, someone), cmp.Or(d.From, "agent.Decide")
-	a.Decided = cmp.Or(d.Decided, session.DeciderPerson)
+	if a.Decided = cmp.Or(d.Decided, session.DeciderPerson); a.Decided == session.DeciderUnanswered {
+		a.By = ""
+	}
 	return a
 }
 
@@ -819,6 +824,9 @@ func (d Decision) approval() session.Approval {
 	a.Reason, _ = output.Sanitize(d.Reason)
 	if strings.TrimSpace(a.Reason) == "" {
 		a.Reason = refusedByPerson
+		if a.Decided == session.DeciderUnanswered {
+			a.Reason = nobodyAnswered
+		}
 	}
 	return a
 }
@@ -828,6 +836,9 @@ const someone = "someone"
 
 // check returns an error for a decision that cannot be carried out.
 func (d Decision) check(call item.Item) error {
+	if d.Decided == session.DeciderUnanswered && (d.Allow || d.Remember != nil) {
+		return fmt.Errorf("%w: nobody answered, so nobody has allowed it", ErrMeaningless)
+	}
 	if d.Later {
 		return fmt.Errorf("%w: it sets Later, but the call already waits", ErrMeaningless)
 	}

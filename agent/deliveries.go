@@ -272,7 +272,9 @@ func (r *Run) use(d session.Delivery) (input []item.Item, bodies []session.Body,
 			b.Why, b.Detail = string(StopRequested), cmp.Or(b.Detail, "asked"+session.DecidedBy(d.By, d.From, ""))
 			bodies = append(bodies, b)
 		case session.Approval:
-			b.By, b.From = cmp.Or(b.By, d.By), cmp.Or(b.From, d.From)
+			if b.From = cmp.Or(b.From, d.From); b.Decided != session.DeciderUnanswered {
+				b.By = cmp.Or(b.By, d.By)
+			}
 			a, known, err := decisionOf(b).find(r.session, r.state.View())
 			if err != nil {
 				return nil, nil, err
@@ -285,9 +287,14 @@ func (r *Run) use(d session.Delivery) (input []item.Item, bodies []session.Body,
 	return input, bodies, checkInput(input)
 }
 
-// decisionOf returns the decision that an approval records.
+// decisionOf returns the decision that an approval records. That nobody answered is no
+// decision of its sender.
 func decisionOf(a session.Approval) Decision {
-	return Decision{Number: a.Number, CallID: a.CallID, Allow: a.Allowed, Reason: a.Reason, Arguments: a.Edited, Remember: a.Remember, By: a.By, From: a.From}
+	d := Decision{Number: a.Number, CallID: a.CallID, Allow: a.Allowed, Reason: a.Reason, Arguments: a.Edited, Remember: a.Remember, By: a.By, From: a.From}
+	if a.Decided == session.DeciderUnanswered {
+		d.Decided = a.Decided
+	}
+	return d
 }
 
 // deliverTo leaves decisions for the run that is writing to the session. Each is checked

@@ -517,3 +517,37 @@ func TestStopOfOneRun(t *testing.T) {
 		}
 	}
 }
+
+// That nobody answered in time is neither consent nor a refusal, and is nobody's answer.
+func TestDeliveredUnanswered(t *testing.T) {
+	r, l := pausing(t)
+	res := r.run(item.User("go"))
+	if len(res.Pending) != 2 {
+		t.Fatalf("%+v", res)
+	}
+	for i, p := range res.Pending {
+		for _, allowed := range []bool{true, false} {
+			r.deliver("s", delivery(fmt.Sprint(i, allowed), session.Approval{CallID: p.CallID, Number: p.Number, Allowed: allowed, Decided: session.DeciderUnanswered}))
+		}
+	}
+	if res := r.run(); res.Text != "done" || l.ran["one"]+l.ran["two"] > 0 {
+		t.Errorf("%+v, ran %v", res, l.ran)
+	}
+	for _, d := range bodies[session.Delivered](r.session) {
+		if nonsense := strings.HasSuffix(d.Key, "true"); nonsense != strings.Contains(d.Problem, "nobody answered, so nobody has allowed it") {
+			t.Errorf("%+v", d)
+		}
+	}
+	n := 0
+	for _, a := range bodies[session.Approval](r.session) {
+		if a.Decided != session.DeciderUnanswered {
+			continue // the call that only reads
+		}
+		if n++; a.Allowed || a.By != "" || !strings.HasPrefix(a.Reason, "Nobody answered") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d calls are unanswered", n)
+	}
+}

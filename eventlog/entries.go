@@ -131,6 +131,9 @@ func (l *Log) ofCall(e session.Entry, k known) (entryRecord, bool) {
 		if !b.Allowed {
 			level, verdict = slog.LevelWarn, "refused"
 		}
+		if b.Decided == session.DeciderUnanswered {
+			verdict = "unanswered"
+		}
 		return entryRecord{level, "call judged", append(l.aboutCall(k, b.CallID), slog.String("verdict", verdict), l.id("by", b.By), l.id("from", b.From),
 			l.text("rule", b.Rule), l.text("reason", b.Reason))}, true
 	case session.CallStarted:

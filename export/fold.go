@@ -57,22 +57,23 @@ type mark struct {
 
 // call is a call with all its events.
 type call struct {
-	row       *row
-	id        string
-	outputs   []callOutput
-	events    []event
-	arguments string // the tool's arguments if they differ from those that the model sent
-	session   []string
-	begun     time.Time
-	started   bool
-	asked     bool
-	allowed   bool
-	refused   bool
-	lost      bool
-	paused    bool
-	failed    bool
-	never     bool
-	withdrawn bool
+	row        *row
+	id         string
+	outputs    []callOutput
+	events     []event
+	arguments  string // the tool's arguments if they differ from those that the model sent
+	session    []string
+	begun      time.Time
+	started    bool
+	asked      bool
+	allowed    bool
+	refused    bool
+	unanswered bool // nobody said in time whether it may run
+	lost       bool
+	paused     bool
+	failed     bool
+	never      bool
+	withdrawn  bool
 }
 
 // callOutput is an item that answers a call.
@@ -246,6 +247,7 @@ const (
 	stateAnswered   = "answered"
 	stateFailed     = "failed"
 	stateRefused    = "refused"
+	stateUnanswered = "nobody answered"
 	stateUnknown    = "outcome unknown"
 	stateWaiting    = "waits for approval"
 	statePaused     = "its run waits"
@@ -258,6 +260,8 @@ func (c *call) state() badge {
 	switch {
 	case c.withdrawn:
 		return badge{"warn", stateWithdrawn}
+	case c.unanswered && !c.started:
+		return badge{"warn", stateUnanswered}
 	case c.refused && !c.started:
 		return badge{"bad", stateRefused}
 	case c.lost:
@@ -371,9 +375,13 @@ func (c *call) verdict(e session.Entry, b session.Approval) {
 	if b.From != "" {
 		rule = strings.TrimSpace(rule + " (" + b.From + ")")
 	}
-	if b.Allowed {
+	c.unanswered = b.Decided == session.DeciderUnanswered
+	switch {
+	case b.Allowed:
 		c.event(e, "ok", "Allowed by "+by, joined(rule, b.Reason))
-	} else {
+	case c.unanswered:
+		c.event(e, "warn", "Nobody answered", joined(rule, b.Reason))
+	default:
 		c.event(e, "bad", "Refused by "+by, joined(rule, b.Reason))
 	}
 	if b.Edited != "" {

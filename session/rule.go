@@ -91,11 +91,14 @@ type Decider string
 
 // The deciders.
 const (
-	DeciderPerson  Decider = "person"  // somebody, at a terminal or by an answer that was written down
-	DeciderRule    Decider = "rule"    // of a file, a flag, the session or a tool, or the default
-	DeciderFlag    Decider = "flag"    // an argument of the program agrees to a file
-	DeciderNobody  Decider = "nobody"  // somebody had to be asked, and nobody could be
-	DeciderProgram Decider = "program" // a hook, another function of the program, or the program itself
+	DeciderPerson Decider = "person" // somebody, at a terminal or by an answer that was written down
+	DeciderRule   Decider = "rule"   // of a file, a flag, the session or a tool, or the default
+	DeciderFlag   Decider = "flag"   // an argument of the program agrees to a file
+	DeciderNobody Decider = "nobody" // somebody had to be asked, and nobody could be
+	// DeciderUnanswered means that somebody was asked, and nobody answered in time: the call was
+	// neither allowed nor refused.
+	DeciderUnanswered Decider = "unanswered"
+	DeciderProgram    Decider = "program" // a hook, another function of the program, or the program itself
 )
 
 // Verdict is the decision of a rule, a tool or a tool's declaration whether a call

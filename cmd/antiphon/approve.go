@@ -281,10 +281,12 @@ const (
 	thePerson  = "the person at the terminal"
 )
 
-// saidBy says who answered a question, and what.
+// saidBy says who answered a question, and what; or that nobody did in time.
 func saidBy(a session.Approval) string {
 	said := "no"
 	switch {
+	case a.Decided == session.DeciderUnanswered:
+		return "nobody answered" + visible(session.DecidedBy("", a.From, ""))
 	case a.Allowed && a.Edited != "":
 		said = "yes, with other arguments"
 	case a.Allowed:

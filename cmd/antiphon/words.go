@@ -152,6 +152,9 @@ func verdictOf(b session.Approval) string {
 	if b.Allowed {
 		word = "allowed"
 	}
+	if b.Decided == session.DeciderUnanswered {
+		word = "unanswered"
+	}
 	word += session.DecidedBy(b.By, b.From, b.Rule)
 	if b.Edited != "" {
 		word += " with other arguments: " + b.Edited
