@@ -21,9 +21,6 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// AnApproval begins the reason of work that waits for an approval.
-const AnApproval = "an approval of "
-
 var (
 	errGone      = errors.New("the session is gone")
 	errExhausted = errors.New("it began too often and did not end: its worker died each time")
@@ -55,6 +52,9 @@ func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool
 		return nil
 	})
 	var res *agent.Result
+	if err == nil {
+		err = p.giveUp(held, r.work.Session)
+	}
 	if err == nil {
 		res, err = p.run(held, r, h, g)
 	}
@@ -120,6 +120,7 @@ func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agen
 	o.Reason = p.sayable(errors.New(o.Reason))
 	if o.State == queue.Waiting {
 		o.Seen = p.leftForLater(context.WithoutCancel(ctx), w.Session)
+		p.setDeadline(context.WithoutCancel(ctx), w.Session, &o)
 	}
 	err := p.queue.Finish(context.WithoutCancel(ctx), w, o)
 	switch {
@@ -187,7 +188,7 @@ func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, fai
 	case agent.StopEndTurn, agent.StopRefused:
 		return queue.Outcome{State: queue.Done, Well: true, Reason: string(res.Why)}
 	case agent.StopApprovalPending:
-		return queue.Outcome{State: queue.Waiting, Well: true, Reason: AnApproval + toolsOf(res.Pending), Due: res.Due}
+		return queue.Outcome{State: queue.Waiting, Well: true, Reason: anApproval + toolsOf(res.Pending), Due: res.Due}
 	case agent.StopNotYet:
 		return queue.Outcome{State: queue.Waiting, Well: true, Reason: strings.TrimPrefix(res.Detail, "waiting for "), Due: res.Due}
 	case agent.StopRequested:

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -80,6 +81,7 @@ func (w *world) session(id string, log []session.Entry) {
 	problem(agenttest.CheckLog(log))
 	problem(agenttest.CheckCalls(id, log, 0, w.ledger))
 	problem(w.outputs(id, log))
+	problem(w.approvals(log))
 	if waits, err := w.db.Waiting(id); err != nil || len(waits) > 0 {
 		w.problem("session %s: deliveries wait: %v %v", id, waits, err)
 	}
@@ -96,6 +98,28 @@ func (w *world) session(id string, log []session.Entry) {
 	} else if stop.Why != "nothing_to_send" && stop.Why != "end_turn" {
 		w.problem("session %s: %+v", id, stop)
 	}
+}
+
+// approvals looks at what is said of calls about which nobody answered.
+func (w *world) approvals(log []session.Entry) error {
+	asked := map[int]time.Time{}
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.ApprovalAsked:
+			if asked[b.Number].IsZero() {
+				asked[b.Number] = e.Time
+			}
+		case session.Approval:
+			if b.Decided != session.DeciderUnanswered {
+				continue
+			}
+			w.unanswered++
+			if waited := e.Time.Sub(asked[b.Number]); w.asking == 0 || waited < 2*w.asking || b.Allowed || b.By != "" {
+				return fmt.Errorf("entry %d: after %v nobody answered: %+v", e.Seq, waited, b)
+			}
+		}
+	}
+	return nil
 }
 
 // outputs compares what the model was told of its calls with what they did.

@@ -41,6 +41,7 @@ type played struct {
 	trace    uint64
 	problems []string
 	made     int // operations and events
+	given    int // calls that did not run because nobody answered
 }
 
 // play plays the schedule of a seed.
@@ -49,7 +50,7 @@ func play(t *testing.T, seed uint64, bad defect, tell func(string, ...any)) (got
 		w := newWorld(seed, bad)
 		w.tell = tell
 		w.run()
-		got = played{w.trace, w.problems, w.made}
+		got = played{w.trace, w.problems, w.made, w.unanswered}
 	})
 	return got
 }
@@ -113,7 +114,7 @@ func TestSimulation(t *testing.T) {
 	}
 	const parts = 8
 	n := simCount(t)
-	begun, made := time.Now(), 0
+	begun, made, given := time.Now(), 0, 0
 	var mu sync.Mutex
 	t.Run("schedules", func(t *testing.T) {
 		for part := range parts {
@@ -127,12 +128,16 @@ func TestSimulation(t *testing.T) {
 					}
 					mu.Lock()
 					made += got.made
+					given += got.given
 					mu.Unlock()
 				}
 			})
 		}
 	})
-	t.Logf("%d schedules, %d operations, %s a schedule", n, made, time.Since(begun)/time.Duration(n))
+	if given == 0 && n >= 100 {
+		t.Error("somebody has always answered in time")
+	}
+	t.Logf("%d schedules, %d operations, %d calls about which nobody answered, %s a schedule", n, made, given, time.Since(begun)/time.Duration(n))
 }
 
 // D5: a seed replays exactly.

@@ -38,11 +38,14 @@ type world struct {
 	end     context.CancelFunc
 	workers []*proc
 	lives   int
-	left    int // inputs that were not sent yet
+	left    int           // inputs that were not sent yet
+	asking  time.Duration // how long workers wait for each of two people to answer; 0 means for ever
 
 	ledger   map[string]agenttest.CallCounts
 	inputs   map[string]string // the sessions of texts that were said
 	problems []string
+	// unanswered is how many calls did not run because nobody answered.
+	unanswered int
 }
 
 const simAgent = "the hash of an agent"
@@ -56,6 +59,9 @@ func (w *world) problem(format string, args ...any) {
 func newWorld(seed uint64, bad defect) *world {
 	w := &world{
 		sim: newSim(seed), bad: bad, ledger: map[string]agenttest.CallCounts{}, inputs: map[string]string{},
+	}
+	if seed%2 == 0 {
+		w.asking = 4 * time.Second
 	}
 	w.ended, w.end = context.WithCancel(context.Background())
 	for n := range 2 + w.r.IntN(2) {
@@ -106,6 +112,8 @@ func (w *world) work(name string) {
 		Name: p.name, Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
 		Backoff: func(attempt int) time.Duration { return time.Duration(min(attempt, 5)) * 777 * time.Millisecond },
 		stage:   &simStage{w, p, st, w.agent(p)},
+
+		ApprovalTime: w.asking, Approvers: []string{"ann", "ben"},
 	}
 	work.Config.Store = st
 	w.log(p, "is", "started")

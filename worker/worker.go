@@ -8,7 +8,7 @@
 // value, a session, and the input in the inbox of the session. A [Worker] takes it when
 // it is due, runs the session with exactly that value, and says in the store how that
 // ended. A session whose run waits for an approval uses no worker; the answer, delivered
-// by anybody, makes it ready again.
+// by anybody, makes it ready again. If nobody answers in time, a worker goes on without.
 //
 // The truth is in the session, not in the queue. Whoever runs a session holds its lock,
 // and a run that begins reads the log. So work that is begun twice, or whose worker died,
@@ -63,6 +63,13 @@ type Worker struct {
 	// Patience is how long work waits for a worker that may do it, before a worker that may
 	// not parks it and says what is missing. 0 means a minute.
 	Patience time.Duration
+	// ApprovalTime is how long an approval waits for each of the Approvers, one after the
+	// other. After the last of them the call does not run, and the model reads that nobody
+	// answered. 0 means for ever.
+	ApprovalTime time.Duration
+	// Approvers are the names of those who are asked, for people: the queue says whose answer
+	// is awaited, and anybody may answer. Nil means one whose name is not known.
+	Approvers []string
 	// Poll is how often the worker looks for work if nothing wakes it. 0 means a second.
 	Poll time.Duration
 	// Log gets an event for each piece of work, without texts of the conversation. It is
@@ -406,6 +413,9 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			return false, err
 		case w.State == queue.Waiting && (w.Due.IsZero() || time.Until(w.Due) > 0):
 			waiting[w.Session] = w
+			if p.waitsForEver(w) {
+				list = append(list, w)
+			}
 		case p.Tenants == nil || slices.Contains(p.Tenants, w.Tenant):
 			list = append(list, w)
 		}
@@ -423,6 +433,11 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			waits = min(waits, due)
 		}
 		switch parked := w.State == queue.Parked; {
+		case p.waitsForEver(w):
+			if why == "" { // its run sets a time
+				err = p.queue.Move(ctx, w, queue.Ready, "its approval has a deadline now")
+				moved = true
+			}
 		case !parked && why != "" && waits >= patience:
 			if err = p.queue.Move(ctx, w, queue.Parked, why); err == nil {
 				p.log.Warn("work parked", "session", w.Session, "reason", why)

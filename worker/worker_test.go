@@ -7,15 +7,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -177,6 +181,30 @@ func (r *rig) said(id string) (texts []string) {
 		}
 	}
 	return texts
+}
+
+// verdicts returns the verdicts on a session's calls that no rule gave.
+func (r *rig) verdicts(id string) (list []session.Approval) {
+	r.Helper()
+	s, err := session.Open(r.Context(), r.store, id)
+	if err != nil {
+		r.Fatal(err)
+	}
+	for e := range s.Entries() {
+		if a, ok := e.Body.(session.Approval); ok && a.Decided != session.DeciderRule {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// noted checks whether the file was written that scripts write.
+func (r *rig) noted(want bool) {
+	r.Helper()
+	_, err := os.Stat(filepath.Join(r.work.Config.Workspace, "notes.txt"))
+	if want && err != nil || !want && !errors.Is(err, fs.ErrNotExist) {
+		r.Errorf("want notes.txt %v: %v", want, err)
+	}
 }
 
 // textOf returns the text of a message.
@@ -348,7 +376,7 @@ func TestPollingToolWaits(t *testing.T) {
 	r.agree(r.work)
 	id := r.submit(r.job("1", "build it")).Session.ID
 	r.once(r.work)
-	w := r.is(id, queue.Waiting, worker.AnApproval+"build")
+	w := r.is(id, queue.Waiting, "an approval of build")
 	if !w.Due.IsZero() {
 		t.Errorf("due %v", w.Due)
 	}
@@ -374,6 +402,130 @@ func TestPollingToolWaits(t *testing.T) {
 	r.once(r.work)
 	r.is(id, queue.Done, "answered")
 	r.saidAre(id, "user: build it", "function_call: ", "output", "message: Built.")
+}
+
+// An approval that nobody gives in time is asked of the next person, and after the last one
+// the call does not run: it is neither allowed nor refused, and says so. D1
+func TestApprovalDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, writes, "turn\n  call append_to_file {\"path\":\"notes.txt\",\"content\":\"seen\\n\"}\nturn\n  say Noted: {{error 1}}\n")
+		r.agree(r.work)
+		r.work.Config.Limits.MaxTime = time.Minute
+		id := r.submit(r.job("1", "note it")).Session.ID
+		asked := time.Now()
+		r.once(r.work)
+		if w := r.is(id, queue.Waiting, "an approval of append_to_file"); !w.Due.IsZero() {
+			t.Errorf("until %v", w.Due)
+		}
+		r.work.ApprovalTime, r.work.Approvers = time.Hour, []string{"ann", "ben"} // it is a later worker
+		for stage, want := range []string{"ann's approval of append_to_file until %s UTC, then asks ben", "ben's approval of append_to_file until %s UTC, then goes on without an answer"} {
+			for range 2 {
+				r.once(r.work)
+				until := asked.Add(time.Duration(stage+1) * time.Hour)
+				w := r.is(id, queue.Waiting, "")
+				if got, want := worker.Waits(w, time.Now()), "waits for "+fmt.Sprintf(want, until.UTC().Format(time.DateTime)); got != want {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				if !w.Due.Equal(until) || !worker.AwaitsApproval(w) {
+					t.Errorf("until %v, want %v", w.Due, until)
+				}
+			}
+			time.Sleep(time.Hour)
+		}
+		r.once(r.work) // the time of the run is not used up
+		r.is(id, queue.Done, "answered")
+		if got, want := r.verdicts(id), []session.Approval{{
+			CallID: "call_1", Number: 1, Decided: session.DeciderUnanswered, From: "the worker, after 2h0m0s",
+			Reason: "Nobody answered whether this call may run, neither yes nor no. Nothing was done.",
+		}}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v", got)
+		}
+		r.saidAre(id, "user: note it", "function_call: ", "output", "message: Noted: Nobody answered whether this call may run, neither yes nor no. Nothing was done.")
+		r.noted(false)
+	})
+}
+
+// An answer counts until a worker goes on without one.
+func TestLateApproval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, writes, note)
+		r.agree(r.work)
+		r.work.ApprovalTime = time.Hour
+		id := r.submit(r.job("1", "note it")).Session.ID
+		r.once(r.work)
+		time.Sleep(2 * time.Hour)
+		if _, err := r.store.Deliver(t.Context(), id, session.Delivery{
+			Delivered: session.Delivered{Key: "yes", By: "ann"}, Bodies: []session.Body{session.Approval{CallID: "call_1", Number: 1, Allowed: true}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		r.once(r.work)
+		r.is(id, queue.Done, "answered")
+		if got := r.verdicts(id); len(got) != 1 || !got[0].Allowed || got[0].By != "ann" {
+			t.Errorf("%+v", got)
+		}
+		r.noted(true)
+	})
+}
+
+// A call of a subagent has a deadline, too.
+func TestApprovalDeadlineOfSubagent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, head+"<tool name=\"helper\" agent=\"helper.md\" local approval=\"allow\" description=\"Helps.\"/>\n", "turn\n  call helper {\"task\":\"note it\"}\nturn\n  say Helped.\n")
+		r.write(filepath.Join(filepath.Dir(r.file), "helper.md"), strings.Replace(writes, "talk.script", "helper.script", 1))
+		r.write(filepath.Join(filepath.Dir(r.file), "helper.script"), note)
+		r.agree(r.work)
+		r.work.ApprovalTime = time.Hour
+		id := r.submit(r.job("1", "note it")).Session.ID
+		r.once(r.work)
+		r.is(id, queue.Waiting, "an approval of append_to_file until ")
+		time.Sleep(time.Hour)
+		r.once(r.work)
+		r.is(id, queue.Done, "")
+		if got := r.verdicts(id + "/1-call_1"); len(got) != 1 || got[0].Allowed || got[0].Decided != session.DeciderUnanswered {
+			t.Errorf("%+v", got)
+		}
+		r.saidAre(id, "user: note it", "function_call: ", "output", "message: Helped.")
+		r.noted(false)
+	})
+}
+
+// Work that waits for an approval and for a polling tool begins when the first of the times
+// has come, and that nobody answered says nothing about the other call. L4
+func TestApprovalDeadlineBesidePolling(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	r := newRig(t, writes+"<tool name=\"build\" command=\"sh ./state.sh\" polling=\"1h\" approval=\"allow\"/>\n",
+		"turn\n  call build {}\n  call append_to_file {\"path\":\"notes.txt\",\"content\":\"seen\\n\"}\nturn\n  say Both.\n")
+	r.write(filepath.Join(r.work.Config.Workspace, "state.sh"), "test -e built || { echo job 7 runs; exit 75; }; echo ready\n")
+	r.agree(r.work)
+	id := r.submit(r.job("1", "build and note it")).Session.ID
+	for _, c := range []struct{ time, from, to time.Duration }{{5 * time.Hour, 30 * time.Minute, time.Hour}, {20 * time.Minute, 0, 20 * time.Minute}} {
+		r.work.ApprovalTime = c.time
+		r.once(r.work)
+		w := r.is(id, queue.Waiting, "an approval of append_to_file until ")
+		if d := time.Until(w.Due); d < c.from || d > c.to {
+			t.Errorf("after %v: due in %v", c.time, d)
+		}
+		if err := r.store.Move(t.Context(), w, queue.Ready, "by hand"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.work.ApprovalTime = 1
+	r.once(r.work)
+	w := r.is(id, queue.Waiting, "the result of build (job 7 runs)")
+	if worker.AwaitsApproval(w) {
+		t.Errorf("%+v", w)
+	}
+	r.write(filepath.Join(r.work.Config.Workspace, "built"), "")
+	if err := r.store.Move(t.Context(), w, queue.Ready, "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	r.saidAre(id, "user: build and note it", "function_call: ", "function_call: ", "output", "output", "message: Both.")
+	r.noted(false)
 }
 
 // Input that waits for the answer of a run does not make it run again and again while it

@@ -77,7 +77,11 @@ type workStartCommand struct {
 
 	Attempts int           `default:"5" placeholder:"N" help:"Park work that failed N times."`
 	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for another one, before it is parked with what is missing."`
-	Drain    time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the worker is told to end: how long its runs may take to end their turn."`
+
+	ApprovalTime time.Duration `name:"approval-time" placeholder:"TIME" help:"How long an approval waits for each of --approvers. After the last of them the call does not run, and the model reads that nobody answered. Default: it waits for ever."`
+	Approvers    []string      `placeholder:"NAME" sep:"," help:"With --approval-time: the people who are asked, one after the other, as work status says. Anybody may answer."`
+
+	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the worker is told to end: how long its runs may take to end their turn."`
 
 	Metrics string `placeholder:"ADDRESS" help:"Serve measures for Prometheus at http://ADDRESS/metrics, and /healthz and /readyz. ADDRESS is HOST:PORT; without HOST, only this machine can connect."`
 
@@ -110,6 +114,9 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 {
 		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
 	}
+	if c.ApprovalTime < 0 || len(c.Approvers) > 0 && c.ApprovalTime == 0 {
+		return usage(errors.New("--approvers needs --approval-time, which cannot be negative"))
+	}
 	for _, tenant := range slices.Sorted(maps.Keys(c.Caps)) {
 		if c.Caps[tenant] < 1 {
 			return usage(fmt.Errorf("--caps: %s has %d runs: give at least 1, or park its work: antiphon work park --tenant %s", visible(tenant), c.Caps[tenant], quoted(tenant)))
@@ -137,7 +144,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
 			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
-			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, Log: slog.New(slog.NewTextHandler(std.err, nil)),
+			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
 		if w.Name == "" {
 			machine, err := os.Hostname()

@@ -128,16 +128,14 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		for i := range list {
 			r := &list[i]
 			said := r.Waits
-			if !r.Next.IsZero() {
+			asks := worker.AwaitsApproval(r.work)
+			if !r.Next.IsZero() && !asks { // else it says until when
 				said += "; next try " + r.Next.Local().Format(time.DateTime)
 			}
-			switch r.State {
-			case queue.Waiting:
-				if !strings.HasPrefix(r.work.Reason, worker.AnApproval) {
-					break
-				}
+			switch {
+			case asks:
 				said += "; antiphon sessions approve " + quoted(r.called())
-			case queue.Parked:
+			case r.State == queue.Parked:
 				said += "; antiphon work retry " + quoted(r.called())
 			}
 			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))

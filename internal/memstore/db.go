@@ -72,7 +72,13 @@ func (db *DB) Append(ctx context.Context, l lease.Lease, id string, after int64,
 		if l.Epoch != 0 && db.leases[l.ID].epoch != l.Epoch {
 			return nil, db.taken(l)
 		}
-		err := db.memory.Append(ctx, id, after, entries)
+		stamped, now := slices.Clone(entries), time.Now().UTC()
+		for i := range stamped {
+			if stamped[i].Time.IsZero() {
+				stamped[i].Time = now
+			}
+		}
+		err := db.memory.Append(ctx, id, after, stamped)
 		if err == nil && len(entries) > 0 {
 			put(&db.wrote, id, time.Now())
 		}

@@ -439,6 +439,7 @@ var functions = []function{
 	{"worker", "AddSchedule", worker.AddSchedule},
 	{"worker", "Schedules", worker.Schedules},
 	{"worker", "Waits", worker.Waits},
+	{"worker", "AwaitsApproval", worker.AwaitsApproval},
 	{"worker", "Measure", worker.Measure},
 	{"worker", "Submit", worker.Submit},
 	{"worker", "Wake", worker.Wake},

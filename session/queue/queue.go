@@ -99,7 +99,7 @@ type Queue interface {
 	// [Limits] and its Endpoint has as many runs as it may have.
 	Begin(ctx context.Context, w Work, worker string) (Work, error)
 	// Finish leaves work that Begin returned. If a delivery waits in the session's inbox,
-	// Waiting and Done become Ready. If somebody else has begun it, the error wraps ErrChanged.
+	// Waiting and Done become Ready, and due at once. If somebody else has begun it, the error wraps ErrChanged.
 	Finish(ctx context.Context, w Work, o Outcome) error
 	// Work returns the work of a session, or an error that wraps session.ErrNotFound.
 	Work(ctx context.Context, session string) (Work, error)
