@@ -137,8 +137,8 @@ func (r *rig) is(id string, state queue.State, reason string) queue.Work {
 	return w
 }
 
-// allow allows the call of a session that waits for an approval.
-func (r *rig) allow(id string) {
+// asks returns a session, and its only call that waits for an approval.
+func (r *rig) asks(id string) (*session.Session, agent.PendingApproval) {
 	r.Helper()
 	s, err := session.Open(r.Context(), r.store, id)
 	if err != nil {
@@ -148,7 +148,14 @@ func (r *rig) allow(id string) {
 	if err != nil || len(pending) != 1 {
 		r.Fatalf("%+v, %v", pending, err)
 	}
-	if err := agent.Decide(r.Context(), s, agent.Decision{CallID: pending[0].CallID, Number: pending[0].Number, Allow: true}); err != nil {
+	return s, pending[0]
+}
+
+// allow allows the call of a session that waits for an approval.
+func (r *rig) allow(id string) {
+	r.Helper()
+	s, call := r.asks(id)
+	if err := agent.Decide(r.Context(), s, agent.Decision{CallID: call.CallID, Number: call.Number, Allow: true}); err != nil {
 		r.Fatal(err)
 	}
 	// Nobody held the session, so Decide wrote to the log itself, and the queue does not know.
@@ -417,6 +424,7 @@ func TestApprovalDeadline(t *testing.T) {
 		if w := r.is(id, queue.Waiting, "an approval of append_to_file"); !w.Due.IsZero() {
 			t.Errorf("until %v", w.Due)
 		}
+		_, call := r.asks(id)
 		r.work.ApprovalTime, r.work.Approvers = time.Hour, []string{"ann", "ben"} // it is a later worker
 		for stage, want := range []string{"ann's approval of append_to_file until %s UTC, then asks ben", "ben's approval of append_to_file until %s UTC, then goes on without an answer"} {
 			for range 2 {
@@ -435,7 +443,7 @@ func TestApprovalDeadline(t *testing.T) {
 		r.once(r.work) // the time of the run is not used up
 		r.is(id, queue.Done, "answered")
 		if got, want := r.verdicts(id), []session.Approval{{
-			CallID: "call_1", Number: 1, Decided: session.DeciderUnanswered, From: "the worker, after 2h0m0s",
+			CallID: call.CallID, Number: 1, Decided: session.DeciderUnanswered, From: "the worker, after 2h0m0s",
 			Reason: "Nobody answered whether this call may run, neither yes nor no. Nothing was done.",
 		}}; !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v", got)
@@ -454,8 +462,9 @@ func TestLateApproval(t *testing.T) {
 		id := r.submit(r.job("1", "note it")).Session.ID
 		r.once(r.work)
 		time.Sleep(2 * time.Hour)
+		_, call := r.asks(id)
 		if _, err := r.store.Deliver(t.Context(), id, session.Delivery{
-			Delivered: session.Delivered{Key: "yes", By: "ann"}, Bodies: []session.Body{session.Approval{CallID: "call_1", Number: 1, Allowed: true}},
+			Delivered: session.Delivered{Key: "yes", By: "ann"}, Bodies: []session.Body{session.Approval{CallID: call.CallID, Number: 1, Allowed: true}},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -479,10 +488,11 @@ func TestApprovalDeadlineOfSubagent(t *testing.T) {
 		id := r.submit(r.job("1", "note it")).Session.ID
 		r.once(r.work)
 		r.is(id, queue.Waiting, "an approval of append_to_file until ")
+		_, call := r.asks(id)
 		time.Sleep(time.Hour)
 		r.once(r.work)
 		r.is(id, queue.Done, "")
-		if got := r.verdicts(id + "/1-call_1"); len(got) != 1 || got[0].Allowed || got[0].Decided != session.DeciderUnanswered {
+		if got := r.verdicts(call.Session); call.Session == id || len(got) != 1 || got[0].Allowed || got[0].Decided != session.DeciderUnanswered {
 			t.Errorf("%+v", got)
 		}
 		r.saidAre(id, "user: note it", "function_call: ", "output", "message: Helped.")
@@ -496,9 +506,10 @@ func TestApprovalDeadlineBesidePolling(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip(err)
 	}
-	r := newRig(t, writes+"<tool name=\"build\" command=\"sh ./state.sh\" polling=\"1h\" approval=\"allow\"/>\n",
+	r := newRig(t, writes+"<tool name=\"build\" command=\"sh ./state.sh\" polling=\"1h\"/>\n",
 		"turn\n  call build {}\n  call append_to_file {\"path\":\"notes.txt\",\"content\":\"seen\\n\"}\nturn\n  say Both.\n")
 	r.write(filepath.Join(r.work.Config.Workspace, "state.sh"), "test -e built || { echo job 7 runs; exit 75; }; echo ready\n")
+	r.work.Config.Rules = []session.Rule{{Tool: "build", Verdict: session.Allow}}
 	r.agree(r.work)
 	id := r.submit(r.job("1", "build and note it")).Session.ID
 	for _, c := range []struct{ time, from, to time.Duration }{{5 * time.Hour, 30 * time.Minute, time.Hour}, {20 * time.Minute, 0, 20 * time.Minute}} {

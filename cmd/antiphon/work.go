@@ -114,8 +114,8 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 {
 		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
 	}
-	if c.ApprovalTime < 0 || len(c.Approvers) > 0 && c.ApprovalTime == 0 {
-		return usage(errors.New("--approvers needs --approval-time, which cannot be negative"))
+	if c.ApprovalTime < 0 || len(c.Approvers) > 0 && c.ApprovalTime == 0 || slices.Contains(c.Approvers, "") {
+		return usage(errors.New("--approvers are names that are not empty and need --approval-time, which cannot be negative"))
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(c.Caps)) {
 		if c.Caps[tenant] < 1 {
