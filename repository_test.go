@@ -85,6 +85,7 @@ var levels = map[string]int{
 	"examples/evaluation":   6,
 	"examples/guard":        6,
 	"internal/apispec":      8, // test support, imported by tests alone
+	"internal/compliance":   9, // test support, imported by tests alone
 	"internal/packagemap":   0, // a program that draws the packages
 	"internal/torture":      8, // nothing but tests
 	"internal/realservers":  0, // models for tests with real servers, and these tests
@@ -139,6 +140,7 @@ var foreign = map[string][]string{
 	"internal/tui":        {"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"},
 	"internal/words":      {"golang.org/x/text"},
 	"internal/apispec":    {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
+	"internal/compliance": {"github.com/coder/websocket"},
 
 	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
 	"toolkit/patch":            {"github.com/go-json-experiment/json"},
@@ -258,7 +260,7 @@ func TestPackagePicture(t *testing.T) {
 	}
 	for dir := range levels {
 		own := dir == "." || strings.HasPrefix(dir, "examples/")
-		for _, tests := range []string{"internal/apispec", "internal/lease", "internal/memstore", "internal/nonsense", "internal/packagemap", "internal/realservers", "internal/torture", "toolkit/internal/kittest"} {
+		for _, tests := range []string{"internal/apispec", "internal/compliance", "internal/lease", "internal/memstore", "internal/nonsense", "internal/packagemap", "internal/realservers", "internal/torture", "toolkit/internal/kittest"} {
 			own = own || dir == tests
 		}
 		if !own && !drawn[dir] {
