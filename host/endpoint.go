@@ -53,6 +53,9 @@ type Endpoint struct {
 	Transport string
 	// Rehearsal selects the rehearsal model, whatever the file and the environment name.
 	Rehearsal bool
+	// Calls reports which tools the rehearsal model may call besides those of the file that
+	// only read, such as tools that somebody else runs. It may be nil.
+	Calls func(tool string) bool
 	// Table has the profiles of endpoints and models. Nil means the built-in table.
 	Table *endpoint.Table
 }
@@ -95,7 +98,7 @@ func (e *Endpoint) provider(file said, front *FrontEnd) (*provider, error) {
 	if script, why, err := e.rehearses(file, front); err != nil {
 		return nil, err
 	} else if why != "" {
-		return rehearse(file, script, why, front)
+		return rehearse(file, script, why, e.Calls, front)
 	}
 	link, err := e.link(file, front)
 	if err != nil {
@@ -533,9 +536,11 @@ func below(given, configured string) bool {
 const improvised = "it calls each tool that only reads, once"
 
 // rehearse starts the rehearsal model's server on loopback and returns a client for
-// it. The script's path is relative to the file; "" means no script.
-func rehearse(file said, script, why string, front *FrontEnd) (*provider, error) {
-	server := &rehearsal.Server{ReadOnly: readOnly(file.tools)}
+// it. The script's path is relative to the file; "" means no script. It may also call the
+// tools that more reports, which may be nil.
+func rehearse(file said, script, why string, more func(string) bool, front *FrontEnd) (*provider, error) {
+	reads := readOnly(file.tools)
+	server := &rehearsal.Server{ReadOnly: func(name string) bool { return reads(name) || more != nil && more(name) }}
 	by := improvised
 	if script != "" {
 		var err error

@@ -52,7 +52,8 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		history = unanswered(history, input)
 	}
 	r.Items, r.Own, r.Stored = append(slices.Clip(history), input...), len(input), s.keeps(req)
-	if wrong == nil && len(r.Items) == 0 {
+	continues := s.keeper() != nil && (req.PreviousResponseID != "" || req.Conversation != "") // the backend has the history
+	if wrong == nil && len(r.Items) == 0 && !continues {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
 	}
 	if wrong == nil {

@@ -275,8 +275,8 @@ func TestInstructions(t *testing.T) {
 func TestRefused(t *testing.T) {
 	w := serving(t, reader, "turn\n  say A\n", nil)
 	for member, message := range map[string]string{
-		`"max_tool_calls":3`:                                                   "max_tool_calls",
-		`"truncation":"auto"`:                                                  "truncation",
+		`"max_tool_calls":0`:                                                   "max_tool_calls",
+		`"truncation":"some"`:                                                  "truncation",
 		`"prompt":{"id":"pmpt_1"}`:                                             "prompt",
 		`"tools":[{"type":"web_search"}]`:                                      "web_search",
 		`"tools":[{"type":"function","name":"read_file"}]`:                     "the agent has a tool called 'read_file' itself",
@@ -291,7 +291,6 @@ func TestRefused(t *testing.T) {
 		}
 		w.refused(http.MethodPost, "responses", `{"model":"it",`+input+member+`}`, message)
 	}
-	w.refused(http.MethodPost, "responses/compact", `{"model":"it","input":"x"}`, "Not allowed to POST")
 	for _, err := range w.b.Store.List(t.Context(), session.Query{}) {
 		t.Error("a refused request left a session", err)
 	}

@@ -138,9 +138,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err != nil {
 		return err
 	}
-	cfg := a.Config
-	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = at.store, at.session, false, "", true, nil, nil, nil, nil
-	h, err := host.Open(ctx, cfg)
+	h, err := b.openHost(ctx, a, at, r)
 	if err != nil {
 		at.undo()
 		return notOpened(a, err)
@@ -160,6 +158,16 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	b.report(h.Close())
 	close(run.done)
 	return err
+}
+
+// openHost opens an agent in a session.
+func (b *Backend) openHost(ctx context.Context, a *Agent, at *place, r *server.Request) (*host.Host, error) {
+	cfg := a.Config
+	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = at.store, at.session, false, "", true, nil, nil, nil, nil
+	cfg.Endpoint.Calls = func(name string) bool { // what the client runs is up to the client
+		return slices.ContainsFunc(r.Tools, func(def item.Tool) bool { return nameOf(def) == name })
+	}
+	return host.Open(ctx, cfg)
 }
 
 // notOpened returns the error for a client whose agent could not be opened. It may name

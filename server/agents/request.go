@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
@@ -20,20 +21,26 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
+// The values of truncation.
+const (
+	truncationAuto     = "auto"
+	truncationDisabled = "disabled"
+)
+
 // unsupported returns an error for what a request asks for and an agent does not do. V1
 func unsupported(r *server.Request) error {
 	refused := ""
 	switch {
-	case r.MaxToolCalls != nil:
-		refused = "max_tool_calls"
 	case r.Prompt != nil:
 		refused = "prompt"
 	case len(r.ContextManagement) > 0:
 		refused = "context_management"
 	case r.Moderation != nil:
 		refused = "moderation"
-	case r.Truncation != "" && r.Truncation != "disabled":
-		return server.Invalid("unsupported_value", "truncation", "Unsupported value: 'truncation' is '%s'. The agent itself decides how a long history is shortened.", r.Truncation)
+	case r.Truncation != "" && r.Truncation != truncationDisabled && r.Truncation != truncationAuto:
+		return server.Invalid("invalid_value", "truncation", "Invalid value: '%s'. Supported values are: 'auto' and 'disabled'.", r.Truncation)
+	case r.MaxToolCalls != nil && *r.MaxToolCalls < 1:
+		return server.Invalid("integer_below_min_value", "max_tool_calls", "Invalid 'max_tool_calls': integer below minimum value. Expected a value >= 1, but got %d instead.", *r.MaxToolCalls)
 	}
 	if refused != "" {
 		return server.Invalid("unsupported_parameter", refused, "Unsupported parameter: '%s' is not supported by agents.", refused)
@@ -93,12 +100,32 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 	setText(&to.PromptCacheRetention, r.PromptCacheRetention)
 	setText(&to.SafetyIdentifier, r.SafetyIdentifier)
 	setText(&to.User, r.User)
+	if r.MaxToolCalls != nil {
+		a.Hooks = append(slices.Clip(a.Hooks), atMost(*r.MaxToolCalls))
+	}
+	if r.Truncation == truncationAuto && !a.Compaction.Auto {
+		a.Compaction.Auto, a.Compaction.By = true, session.ByDropping
+	}
 	for _, v := range r.Include {
 		if !slices.Contains(to.Include, v) {
 			to.Include = append(slices.Clip(to.Include), v)
 		}
 	}
 	return names, nil
+}
+
+// atMost returns hooks that refuse the calls of the agent's tools after the first n.
+func atMost(n int64) agent.Hooks {
+	var calls atomic.Int64
+	return agent.Hooks{
+		Name: "max_tool_calls",
+		BeforeTool: func(ctx context.Context, _ *agent.ToolCall) (context.Context, error) {
+			if calls.Add(1) > n {
+				return ctx, fmt.Errorf("the call was not made: the client allows at most %d tool calls in a response", n)
+			}
+			return ctx, nil
+		},
+	}
 }
 
 func setValue[T any](to **T, v *T) {
@@ -197,6 +224,17 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 			}
 			run.input = append(run.input, session.InputItem{Item: call}, session.InputItem{Item: output})
 		case it.Type() == item.TypeMCPListTools:
+		case it.Type() == item.TypeCompaction:
+			list, ours, err := unpack(it)
+			if err != nil {
+				return nil, server.Invalid("invalid_encrypted_content", fmt.Sprintf("input[%d]", i), "The encrypted content for item '%s' could not be verified.", it.ID())
+			}
+			if !ours { // of the agent's endpoint
+				list = []item.Item{it}
+			}
+			for _, one := range list {
+				run.input = append(run.input, session.InputItem{Item: one})
+			}
 		default:
 			if strings.Contains(it.ID(), "_resp_") {
 				it = it.Without("id") // it means nothing to the agent's endpoint
@@ -205,11 +243,14 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 		}
 	}
 	if len(run.input) == 0 && len(answers) == 0 {
-		return nil, &server.Error{Status: http.StatusBadRequest, Code: "missing_required_parameter", Param: "input", Message: "The input adds nothing that the agent could answer."}
+		return nil, errNothing
 	}
 	run.input = append(b.instructions(log, r.Instructions), run.input...)
 	return answers, nil
 }
+
+// errNothing is for a request without input.
+var errNothing = &server.Error{Status: http.StatusBadRequest, Code: "missing_required_parameter", Param: "input", Message: "The input adds nothing that the agent could answer."}
 
 // instructions returns the entries that put the instructions of a request into the
 // history: after those of the agent, and without those of earlier requests.

@@ -122,7 +122,7 @@ const steps = {
 
   async 'errors'() {
     await assert.rejects(client.responses.create({ model: 'nobody', input: 'x' }), NotFoundError);
-    await assert.rejects(client.responses.create({ model, input: 'x', max_tool_calls: 1 }), (e) => e instanceof BadRequestError && e.param === 'max_tool_calls');
+    await assert.rejects(client.responses.create({ model, input: 'x', prompt: { id: 'pmpt_1' } }), (e) => e instanceof BadRequestError && e.param === 'prompt');
     await assert.rejects(client.responses.create({ model, input: 'x', previous_response_id: 'resp_none' }), BadRequestError);
   },
 
