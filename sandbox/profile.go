@@ -37,7 +37,8 @@ type Profile struct {
 	Hidden []string
 	// Fixed lists paths that the program cannot change even if they lie in a folder that it
 	// may write, in addition to what git and other programs of the user obey there: hooks,
-	// settings, tasks of editors (docs/sandbox.md has the list). Write can name such a path.
+	// settings, tasks of editors (docs/sandbox.md has the list). The folders around them cannot be
+	// moved. Write can name such a path.
 	// Without namespaces on Linux they are not protected; [Run.Planted] tells of changes.
 	Fixed []string
 	// Held says what paths of Write and Read led to when the caller chose them, as [Hold]
@@ -447,6 +448,7 @@ type view struct {
 	write, read, hidden []string
 	// fixed must not change, and pinned must not be moved, although they are in write.
 	fixed, pinned []string
+	asked         []string // what the profile itself fixes
 	scan          *obeyed.Scan
 	// links are paths that programs use, and the paths that they lead to.
 	links map[string]string
@@ -618,11 +620,9 @@ func (v *view) protect(p *Profile) {
 	}
 	var more []string
 	for _, path := range p.Fixed {
-		if real, err := v.real(filepath.Clean(path)); err == nil {
-			path = real
-		}
-		more = append(more, path)
+		more = append(more, v.reach(filepath.Clean(path)))
 	}
+	v.asked = more
 	v.scan = obeyed.Look(v.write, more...)
 	v.refresh(p)
 }
@@ -630,13 +630,25 @@ func (v *view) protect(p *Profile) {
 // refresh takes over what the scan found.
 func (v *view) refresh(p *Profile) {
 	v.fixed, v.pinned = slices.DeleteFunc(slices.Clone(v.scan.Fixed), p.isNamed), slices.Clone(v.scan.Pinned)
-	for _, path := range v.hidden { // in a folder that was moved, it would be seen
+	asked := slices.DeleteFunc(slices.Clone(v.asked), p.isNamed)
+	for _, path := range slices.Concat(v.hidden, asked) { // in a folder that was moved, it would be seen, or another one takes its place
 		for dir := filepath.Dir(path); within(dir, v.write) && !slices.Contains(v.write, dir); dir = filepath.Dir(dir) {
 			v.pinned = append(v.pinned, dir)
 		}
 	}
 	slices.Sort(v.pinned)
 	v.pinned = slices.Compact(v.pinned)
+}
+
+// reach returns the path that a path leads to, as far as it exists.
+func (v *view) reach(path string) string {
+	if real, err := v.real(path); err == nil {
+		return real
+	}
+	if parent := filepath.Dir(path); parent != path {
+		return filepath.Join(v.reach(parent), filepath.Base(path))
+	}
+	return path
 }
 
 // isNamed reports whether Write names a path itself.

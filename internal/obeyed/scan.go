@@ -315,7 +315,8 @@ func (s *Scan) Since() (list []string) {
 	now := Look(s.folders, s.more...)
 	for _, path := range slices.Sorted(maps.Keys(now.marks)) {
 		m, before := now.marks[path], s.marks[path]
-		if m.stamp == before.stamp || m.stamp == "" {
+		asked := slices.Contains(s.more, path)
+		if m.stamp == before.stamp || m.stamp == "" && !asked {
 			continue
 		}
 		made := "was changed"
@@ -337,7 +338,10 @@ func (s *Scan) Since() (list []string) {
 				list = append(list, path+" "+made+": it tells git which settings and hooks to use")
 			}
 		case whole:
-			if before.stamp != "" || s.seen[filepath.Dir(path)] {
+			if m.stamp == "" {
+				made = "is gone"
+			}
+			if asked || before.stamp != "" || s.seen[filepath.Dir(path)] {
 				list = append(list, path+" "+made+": other programs may obey it")
 			}
 		}
