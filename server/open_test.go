@@ -68,7 +68,7 @@ func postRaw(t *testing.T, url, body string) (*http.Response, []byte) {
 // The rehearsal passes what the Open Responses compliance suite checks, against that
 // specification and the published schema. V1
 func TestOpenResponses(t *testing.T) {
-	base := serve(t, "", func(s *rehearsal.Server) {
+	base := serve(t, openScript, func(s *rehearsal.Server) {
 		s.Script, s.ReadOnly = nil, func(string) bool { return true }
 	})
 	compliance.Run(t, base, rehearsal.Model)
