@@ -363,6 +363,15 @@ func (a *adjusted) Definition() item.Tool { return a.def }
 // Annotations implements [tool.Annotated].
 func (a *adjusted) Annotations() tool.Annotations { return a.annotations }
 
+// Writes returns the absolute paths of the files that a call writes to, as far as the tool knows
+// them.
+func (a *adjusted) Writes(call tool.Call) []string {
+	if w, ok := a.Tool.(interface{ Writes(call tool.Call) []string }); ok {
+		return w.Writes(call)
+	}
+	return nil
+}
+
 // advisor is a tool with its own approval rules, such as run_command.
 type advisor interface {
 	Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
@@ -87,7 +88,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 		return err
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
-	t := &dialogue{chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	t := &dialogue{tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if c.Plain {
 		t.face = newPlainFace(std)
 	} else if t.face, err = newLiveFace(in, out, env, t.colour); err != nil {
@@ -188,8 +189,13 @@ type dialogue struct {
 	spoke      bool          // the session is kept
 	print      *printer
 	used       *agent.Account
-	size       int64 // tokens of the last request and reply
-	window     int64 // of the model's context, as the endpoint reported it
+	size       int64   // tokens of the last request and reply
+	window     int64   // of the model's context, as the endpoint reported it
+	undone     *undone // by the last /undo, for /redo; nil once more was said
+
+	collapses bool           // the person wants markers for what was read again
+	ended     int64          // the entry of the last turn's end
+	tooled    map[int64]bool // entries of ends of turns whose tools were not those of the turn before
 }
 
 // hold opens the session and holds the conversation.
@@ -216,7 +222,7 @@ func (t *dialogue) hold(ctx context.Context) error {
 		return t.run.unopened(err)
 	}
 	opened()
-	t.recall()
+	t.recall(mostRecalled)
 	if host.AsksSomething(t.host.Session) && host.Unanswered(t.host.Session) {
 		if t.host.Fresh() {
 			t.face.said(lastAsked(t.host.Session))
@@ -377,7 +383,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	before := t.cfg
 	name := t.info.Name
 	if t.host.Fresh() { // it is deleted when it is closed
-		t.cfg.Session, t.cfg.Tags = name, t.chat.Tag
+		t.cfg.Session, t.cfg.Tags = name, t.run.Tag
 	}
 	if err := t.host.Close(); err != nil {
 		return err
@@ -397,9 +403,9 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 // mostRecalled is the number of messages that are shown of a session that continues.
 const mostRecalled = 4
 
-// recall shows the end of a session that continues, and puts what the person said into the
-// history.
-func (t *dialogue) recall() {
+// recall shows the end of a session that continues, at most so many messages or, with 0, all, and
+// puts what the person said into the history.
+func (t *dialogue) recall(most int) {
 	type message struct {
 		user bool
 		text string
@@ -433,8 +439,8 @@ func (t *dialogue) recall() {
 	if t.host.Fresh() || len(all) == 0 {
 		return
 	}
-	if before := len(all) - mostRecalled; before > 0 {
-		fmt.Fprintf(t.std.err, "antiphon: the last %d of %d messages; antiphon sessions show %s shows all\n", mostRecalled, len(all), quoted(t.info.ID))
+	if before := len(all) - most; before > 0 && most > 0 {
+		fmt.Fprintf(t.std.err, "antiphon: the last %d of %d messages; /redraw shows all, and antiphon sessions show %s also what happened between them\n", most, len(all), quoted(t.info.ID))
 		all = all[before:]
 	}
 	for _, m := range all {
@@ -520,11 +526,14 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
 	a, err := t.host.Agent(work)
 	var said []item.Item
+	var noted *watchFiles
 	if err == nil {
 		said, err = t.message(work, text)
 	}
 	if err == nil {
 		t.setEffort(a)
+		a.CollapseReads = a.CollapseReads || t.collapses
+		noted, t.undone = t.watch(a), nil
 		t.window = cmp.Or(t.window, a.Compaction.Window)
 		for ev, failure := range t.host.Say(work, said...) {
 			if failure != nil {
@@ -540,6 +549,9 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 			}
 			t.follow(ev)
 		}
+	}
+	if noted != nil {
+		err = errors.Join(err, noted.record(ctx, t.host.Session))
 	}
 	t.print.endLine()
 	t.face.endText()
@@ -609,6 +621,7 @@ func (t *dialogue) follow(ev agent.Event) {
 		t.count(ev.Entry)
 		switch b := ev.Body.(type) {
 		case session.TurnEnded:
+			t.ended = ev.Seq
 			t.face.endText()
 			t.tell()
 		case session.Stopped:
@@ -617,8 +630,11 @@ func (t *dialogue) follow(ev agent.Event) {
 			}
 		}
 	case agent.Progress:
-		if ev.Kind == agent.ProgressDelayed {
+		switch {
+		case ev.Kind == agent.ProgressDelayed:
 			t.face.last(callKey(ev.CallID), "waits "+ev.Wait.String()+colon(ev.Reason))
+		case ev.Kind == agent.ProgressCache && ev.Cache.Broken != nil && ev.Cache.Broken.Why == plan.ByTools:
+			t.tooled[t.ended] = true
 		}
 	}
 }
@@ -673,20 +689,30 @@ func tokensIn(n int64) string {
 
 // commands of a chat, for completion and help.
 var chatCommands = []tui.Command{
+	{Name: "allow", Arguments: "[[allow|ask|deny] TOOL | reset]", Help: "show the rules about tools, or change one until you leave"},
 	{Name: "as-sent", Help: "show what the next request holds, and why"},
+	{Name: "back", Help: "choose an earlier message to go back to, as Esc twice does"},
 	{Name: "branches", Help: "list the sessions of this file, with what they were forked from"},
+	{Name: "collapse", Arguments: "[on|off]", Help: "send a marker instead of what a later call read again"},
 	{Name: "compact", Arguments: "[TOKENS]", Help: "send a summary instead of the older part; TOKENS of the newest stay"},
+	{Name: "context", Arguments: "[drop ENTRY]", Help: "show what fills the model's window, or take something out of it"},
 	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
 	{Name: "cost", Help: "show what this conversation used"},
 	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
 	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
-	{Name: "help", Help: "show the commands and keys"},
+	{Name: "help", Help: "show the commands"},
+	{Name: "keys", Help: "show the keys"},
 	{Name: "model", Arguments: "NAME", Help: "ask another model from now on"},
 	{Name: "quit", Help: "leave; the conversation is kept"},
+	{Name: "redo", Help: "do again what /undo took back"},
+	{Name: "redraw", Help: "show the whole conversation again, as the width is now"},
 	{Name: "retry", Help: "ask the last message again, in a fork"},
+	{Name: "save", Arguments: "[NAME]", Help: "give the session a name; it is kept in any case"},
 	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
-	{Name: "undo", Help: "take the last message back into the draft, in a fork"},
+	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
+	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
+	{Name: "why", Help: "show what broke the prompt cache"},
 }
 
 // liveFace is a terminal that is redrawn.
@@ -694,7 +720,7 @@ type liveFace struct{ t *tui.Terminal }
 
 func newLiveFace(in, out *os.File, env environment, colour bool) (*liveFace, error) {
 	editor := strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"]))
-	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/undo", Editor: editor})
+	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Editor: editor})
 	return &liveFace{t}, err
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 // comes lists commands of other programs, and of this one's plan, that are not there yet.
-const comes = "allow attach collapse context detach fullscreen keys plan redo redraw save theme tools why"
+const comes = "attach detach fullscreen theme"
 
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.
@@ -34,6 +34,22 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		return io.EOF
 	case "help", "?":
 		t.help()
+	case "keys":
+		t.keys()
+	case "redraw":
+		t.recall(0)
+	case "tools":
+		err = t.tools(ctx)
+	case "allow":
+		err = t.allow(ctx, rest)
+	case "why":
+		err = t.why()
+	case "context":
+		err = t.context(ctx, rest)
+	case "collapse":
+		err = t.collapse(rest)
+	case "save":
+		err = t.save(ctx, rest)
 	case "model":
 		err = t.model(ctx, rest)
 	case "effort":
@@ -41,9 +57,13 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "fork":
 		err = t.fork(ctx, rest)
 	case "undo":
-		err = t.again(ctx, false)
+		err = t.undo(ctx, rest)
+	case "redo":
+		err = t.redo(ctx)
+	case "back":
+		err = t.back(ctx)
 	case "retry":
-		err = t.again(ctx, true)
+		err = t.retry(ctx)
 	case "branches":
 		err = t.branches(ctx)
 	case "as-sent":
@@ -83,10 +103,26 @@ func (t *dialogue) help() {
 	for _, c := range chatCommands {
 		fmt.Fprintf(t.std.err, "  %-17s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
 	}
+	fmt.Fprintln(t.std.err, "  Enter sends, Esc stops the work and keeps all, Ctrl-D leaves; /keys lists all keys")
+}
+
+// keys lists the keys.
+func (t *dialogue) keys() {
 	for _, line := range []string{
-		"Enter sends, or queues while the agent works; Alt-S says it to the work at once",
-		"Ctrl-J, Alt-Enter: a new line. Up, Down: the history. Ctrl-X Ctrl-E: the draft in $EDITOR",
-		"Esc stops the work and keeps all. Ctrl-C clears the draft; twice, or Ctrl-D, leaves",
+		"Enter                  sends; while the agent works: queues, and Up takes it back into an empty draft",
+		"Alt-S                  says it to the work that is under way",
+		"Ctrl-J, Alt-Enter      a new line",
+		"Esc                    stops the work and keeps all; twice while nothing works: goes back",
+		"Ctrl-C                 clears the draft; twice in an empty one: leaves",
+		"Ctrl-D                 leaves, if the draft is empty",
+		"Ctrl-Z                 suspends the program",
+		"Tab                    completes a command, or the name of a file behind @",
+		"Up, Down; Ctrl-R       through what you said before; searches in it",
+		"Ctrl-X Ctrl-E          the draft in $EDITOR",
+		"Ctrl-L                 draws the live part again",
+		"Ctrl-A E B F, Alt-B F  move by lines, characters and words",
+		"Ctrl-K U W, Alt-D      delete to the end, to the beginning, a word, the next word",
+		"Ctrl-Y, Ctrl-_, Alt-_  put back what was deleted, undo, redo",
 	} {
 		fmt.Fprintln(t.std.err, "  "+line)
 	}
@@ -173,31 +209,21 @@ func (t *dialogue) forkAt(ctx context.Context, at int64, name string) error {
 	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session = made.ID })
 }
 
-// again goes back before the last message of the person, in a fork, and asks it again or
-// puts it into the draft.
-func (t *dialogue) again(ctx context.Context, ask bool) error {
+// retry asks the last message of the person again, in a fork that ends before it.
+func (t *dialogue) retry(ctx context.Context) error {
 	if err := t.kept(); err != nil {
 		return err
 	}
-	text := lastAsked(t.host.Session)
-	at := int64(0)
-	for e := range t.host.Session.Entries() {
-		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
-			at = e.Seq - 1
-		}
+	list := t.said()
+	if len(list) == 0 {
+		return errors.New("there is no message to ask again")
 	}
-	if at < 1 {
-		return errors.New("there is no message to go back to; begin a new conversation with antiphon chat")
-	}
-	if err := t.forkAt(ctx, at, ""); err != nil {
+	last := list[len(list)-1]
+	if err := t.before(ctx, last); err != nil {
 		return err
 	}
-	if !ask {
-		t.face.put(text)
-		return nil
-	}
-	t.face.said(text)
-	return t.turn(ctx, text)
+	t.face.said(last.text)
+	return t.turn(ctx, last.text)
 }
 
 // branches lists the sessions of the file.

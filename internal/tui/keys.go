@@ -196,7 +196,7 @@ func (t *Terminal) escape(again bool) {
 			t.queue = append(t.queue, t.opts.Back)
 			t.tellReady()
 		default:
-			t.escaped, t.hint = true, "Esc again goes back to your last message"
+			t.escaped, t.hint = true, "Esc again goes back to what you said before"
 		}
 		return
 	}

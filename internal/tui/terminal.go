@@ -384,7 +384,11 @@ func (t *Terminal) Remember(texts ...string) {
 func (t *Terminal) KeepDraft(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.draft != "" && t.draft != path && t.kept != "" {
+	t.keep() // what was sent since is no draft any more
+	if t.draft == path {
+		return
+	}
+	if t.draft != "" && t.kept != "" {
 		_ = os.Remove(t.draft) // what it holds moves
 	}
 	t.draft, t.kept = path, ""

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -439,5 +441,32 @@ func TestSearch(t *testing.T) {
 		if b.t.compose.text != step.want {
 			t.Errorf("after %s: %q, want %q", step.key, b.t.compose.text, step.want)
 		}
+	}
+}
+
+// TestKeepDraft proves that what was sent does not come back from the file of the draft when the
+// file is named again, and that the draft moves to another file.
+func TestKeepDraft(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
+	b.t.KeepDraft(one)
+	b.t.compose.set("hello")
+	b.t.keep()
+	b.press("enter", "")
+	if text, err := b.t.Next(t.Context()); text != "hello" || err != nil {
+		t.Fatalf("next is %q, %v", text, err)
+	}
+	b.t.KeepDraft(one)
+	if b.t.compose.text != "" {
+		t.Errorf("the draft is %q again", b.t.compose.text)
+	}
+	b.t.compose.set("draft")
+	b.t.KeepDraft(two)
+	b.t.keep()
+	if text, err := os.ReadFile(two); string(text) != "draft" || err != nil || b.t.compose.text != "draft" {
+		t.Errorf("the other file holds %q, %v, and the draft is %q", text, err, b.t.compose.text)
+	}
+	if _, err := os.Stat(one); !os.IsNotExist(err) {
+		t.Errorf("the first file is still there: %v", err)
 	}
 }

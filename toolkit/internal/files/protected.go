@@ -111,20 +111,34 @@ type guarded struct {
 	files   *Files
 	targets func(call tool.Call) []string
 	why     func(Place) string // the reason for asking about one of them
+	reads   bool               // it does not write to them
 }
 
 // Unwrap returns the tool that is guarded, which checks its arguments.
 func (g *guarded) Unwrap() tool.Tool { return g.Tool }
 
+// Writes returns the absolute paths of the files that a call writes to.
+func (g *guarded) Writes(call tool.Call) (paths []string) {
+	if g.reads {
+		return nil
+	}
+	for _, name := range g.targets(call) {
+		if place, err := g.files.Resolve(name); err == nil {
+			paths = append(paths, place.Path())
+		}
+	}
+	return paths
+}
+
 // Guard adds to a tool that a person is asked about writes to protected files. The
 // function targets returns the paths that a call writes to, as the model wrote them.
 func (f *Files) Guard(t tool.Tool, targets func(call tool.Call) []string) tool.Tool {
-	return &guarded{t, f, targets, func(p Place) string { return f.Protected(p.Path()) }}
+	return &guarded{t, f, targets, func(p Place) string { return f.Protected(p.Path()) }, false}
 }
 
 // GuardReads adds to a tool that a person is asked about reads of private files, see
 // [Files.Home]. It reads the argument "path".
-func (f *Files) GuardReads(t tool.Tool) tool.Tool { return &guarded{t, f, PathOf, f.private} }
+func (f *Files) GuardReads(t tool.Tool) tool.Tool { return &guarded{t, f, PathOf, f.private, true} }
 
 // Option is for tools that use the roots: answers about them are bound to the roots, and
 // rules about folders are held against the places that paths lead to.
