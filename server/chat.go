@@ -102,9 +102,9 @@ func wantsUsage(body []byte) bool {
 func (s *Server) wholeChat(c *call, j *job) *Error {
 	r := j.w.Response()
 	if r.Status == item.StatusFailed {
-		return &Error{http.StatusInternalServerError, serverError, r.Error.Code, "", r.Error.Message}
+		return &Error{Status: http.StatusInternalServerError, Type: serverError, Code: r.Error.Code, Message: r.Error.Message}
 	}
-	c.name(j.id)
+	c.name(j)
 	plain := api.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
 	b, _, err := completions.AppendResponse(nil, &plain, completions.Options{})
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	var encoder completions.Encoder
 	w := sse.NewWriter(c.w)
 	j.to = func(ev api.Event) error {
-		c.streams(j.id)
+		c.streams(j)
 		return encoder.Encode(ev, func(chunk []byte) error {
 			if object, err := item.Parse(chunk); err == nil && !usage {
 				if choices, _ := object.Member("choices"); choices == "[]" {

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"maps"
 	"net/http"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -40,7 +41,7 @@ func (s *Server) create(c *call) *Error {
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
 		return wrong
 	}
-	c.name(j.id)
+	c.name(j)
 	return c.send(j.w.Response())
 }
 
@@ -101,22 +102,26 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	if isSet(r.Stream) {
 		return c.follow(j, -1)
 	}
-	c.name(j.id)
+	c.name(j)
 	return c.send(j.first)
 }
 
 // stopping returns the error for a request that arrives while the server stops.
 func stopping() *Error {
-	return &Error{http.StatusServiceUnavailable, serverError, serverError, "", "The server is about to stop."}
+	return &Error{Status: http.StatusServiceUnavailable, Type: serverError, Code: serverError, Message: "The server is about to stop."}
 }
 
-// name sets the header that identifies the request in support requests.
-func (c *call) name(id string) { c.w.Header().Set("X-Request-Id", "req_"+name(id)) }
+// name sets the header that identifies the request in support requests, and those of the
+// backend.
+func (c *call) name(j *job) {
+	maps.Copy(c.w.Header(), j.header)
+	c.w.Header().Set("X-Request-Id", "req_"+name(j.id))
+}
 
 // streams sets the headers of a stream. It is called with the first event, so that
 // the request can be refused before.
-func (c *call) streams(id string) {
-	c.name(id)
+func (c *call) streams(j *job) {
+	c.name(j)
 	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
 	c.w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
@@ -124,16 +129,20 @@ func (c *call) streams(id string) {
 
 // live returns a function that sends each event of a response immediately.
 func (c *call) live(j *job) func(api.Event) error {
+	began := false
 	w := sse.NewWriter(c.w)
 	return func(ev api.Event) error {
-		c.streams(j.id)
-		return w.Event(string(ev.Type), []byte(ev.JSON()))
+		if !began {
+			c.streams(j)
+			began = true
+		}
+		return w.Text(string(ev.Type), ev.JSON())
 	}
 }
 
 // follow sends the events of a response after event number after.
 func (c *call) follow(j *job, after int) *Error {
-	c.streams(j.id)                               // a stream may have no events
+	c.streams(j)                                  // a stream may have no events
 	_ = j.follow(c.r.Context(), after, c.live(j)) // a client that is gone is not an error
 	return nil
 }

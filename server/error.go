@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -20,6 +21,8 @@ type Error struct {
 	Code    string // "" means null
 	Param   string // the member of the request that is wrong; "" means null
 	Message string
+	// Header is sent with the error over HTTP, such as Retry-After. It may be nil.
+	Header http.Header
 }
 
 // Error returns the message.
@@ -32,12 +35,12 @@ const (
 
 // Invalid returns the error for an invalid request, with status 400.
 func Invalid(code, param, format string, args ...any) *Error {
-	return &Error{http.StatusBadRequest, invalidRequest, code, param, fmt.Sprintf(format, args...)}
+	return &Error{Status: http.StatusBadRequest, Type: invalidRequest, Code: code, Param: param, Message: fmt.Sprintf(format, args...)}
 }
 
 // notFound returns the error for an object that does not exist.
 func notFound(kind, id string) *Error {
-	return &Error{http.StatusNotFound, invalidRequest, "", "", fmt.Sprintf("%s with id '%s' not found.", kind, id)}
+	return &Error{Status: http.StatusNotFound, Type: invalidRequest, Message: fmt.Sprintf("%s with id '%s' not found.", kind, id)}
 }
 
 // unreadable returns the error for a body that is not a request.
@@ -55,7 +58,7 @@ func (s *Server) failure(err error) *Error {
 	var e *Error
 	if !errors.As(err, &e) {
 		s.logf("antiphon server: %v", err)
-		return &Error{http.StatusInternalServerError, serverError, serverError, "", "The server had an error while processing your request."}
+		return &Error{Status: http.StatusInternalServerError, Type: serverError, Code: serverError, Message: "The server had an error while processing your request."}
 	}
 	known := *e
 	known.Status = cmp.Or(known.Status, http.StatusInternalServerError)
@@ -70,6 +73,7 @@ func (s *Server) failure(err error) *Error {
 
 // answer sends the error as the response to a request.
 func (e *Error) answer(w http.ResponseWriter) {
+	maps.Copy(w.Header(), e.Header)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(e.body()) // a client that is gone is not an error

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -26,6 +27,7 @@ type job struct {
 	ctx    context.Context       // of the backend
 	cancel context.CancelFunc    // for background responses
 	id     string                // set when the response begins
+	header http.Header           // likewise: of the backend
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -36,7 +38,7 @@ type job struct {
 	rec     StoredObject  // the current state
 	ended   bool          // final: nothing more changes
 	owed    bool          // the store refused the end; guarded by the server's mu too
-	changed chan struct{} // closed at the next change
+	changed chan struct{} // closed at the next change; nil if nobody waits for it
 }
 
 // newJob returns a job that has not begun: the response begins when the backend
@@ -47,7 +49,7 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		s.release(r)
 		return nil, Invalid("", "", "%v", err)
 	}
-	j := &job{s: s, r: r, began: make(chan struct{}), changed: make(chan struct{}), keep: s.keeps(r.Request)}
+	j := &job{s: s, r: r, began: make(chan struct{}), keep: s.keeps(r.Request)}
 	j.rec = StoredObject{Previous: r.previous, Before: len(r.Items) - r.Own, Input: r.own(), Background: isSet(r.Background)}
 	if r.previous == "" { // what it continues, if anything, is not stored
 		j.rec.Before, j.rec.Input = 0, r.Items
@@ -147,6 +149,11 @@ func (j *job) emit(ev api.Event) error {
 		return err
 	}
 	var err error
+	if j.w.note != "" {
+		j.mu.Lock()
+		j.rec.Note = j.w.note
+		j.mu.Unlock()
+	}
 	switch {
 	case !j.accepted:
 		err = j.begin(ev)
@@ -175,7 +182,7 @@ func (j *job) final(ev api.Event) *api.Response {
 
 // begin handles the first event. A response that cannot be stored is refused.
 func (j *job) begin(ev api.Event) error {
-	j.first = j.w.Response()
+	j.first, j.header = j.w.Response(), j.w.Header
 	if j.keep {
 		j.rec.Response = j.first
 		err := j.s.store().Put(j.ctx, j.rec)
@@ -211,8 +218,10 @@ func (j *job) note(ev api.Event) {
 }
 
 func (j *job) wake() {
-	close(j.changed)
-	j.changed = make(chan struct{})
+	if j.changed != nil {
+		close(j.changed)
+		j.changed = nil
+	}
 }
 
 // settle ends a response: it stores the response, adds it to its conversation,
@@ -334,6 +343,9 @@ func (j *job) record() StoredObject {
 func (j *job) follow(ctx context.Context, after int, send func(api.Event) error) error {
 	for next := after + 1; ; {
 		j.mu.Lock()
+		if j.changed == nil {
+			j.changed = make(chan struct{})
+		}
 		events, ended, changed := j.rec.Events, j.ended, j.changed
 		j.mu.Unlock()
 		for ; next < len(events); next++ {

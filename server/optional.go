@@ -74,8 +74,8 @@ func (s *Server) model(c *call) *Error {
 	case err != nil:
 		return s.failure(err)
 	case len(list) == 0:
-		return &Error{http.StatusNotFound, invalidRequest, "model_not_found", "model",
-			fmt.Sprintf("The model '%s' does not exist; GET /v1/models lists those that do.", c.ids[0])}
+		return &Error{Status: http.StatusNotFound, Type: invalidRequest, Code: "model_not_found", Param: "model",
+			Message: fmt.Sprintf("The model '%s' does not exist; GET /v1/models lists those that do.", c.ids[0])}
 	}
 	return c.send(encoded(list[0].object()))
 }

@@ -23,8 +23,8 @@ func sameOrigin(r *http.Request) *Error {
 	if foreign.Check(r) == nil {
 		return nil
 	}
-	return &Error{http.StatusForbidden, invalidRequest, "origin_not_allowed", "",
-		fmt.Sprintf("A page of another origin (%q) may not send requests to this server.", r.Header.Get("Origin"))}
+	return &Error{Status: http.StatusForbidden, Type: invalidRequest, Code: "origin_not_allowed",
+		Message: fmt.Sprintf("A page of another origin (%q) may not send requests to this server.", r.Header.Get("Origin"))}
 }
 
 // isJSON refuses a body that is declared to be something other than JSON. A browser
@@ -38,8 +38,8 @@ func isJSON(r *http.Request) *Error {
 	if err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
 		return nil
 	}
-	return &Error{http.StatusUnsupportedMediaType, invalidRequest, "unsupported_content_type", "",
-		fmt.Sprintf("Unsupported content type %q: send JSON with the header 'Content-Type: application/json'.", given)}
+	return &Error{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "unsupported_content_type",
+		Message: fmt.Sprintf("Unsupported content type %q: send JSON with the header 'Content-Type: application/json'.", given)}
 }
 
 // onLoopback refuses a request to a host that is not loopback: the name of another
@@ -53,6 +53,6 @@ func onLoopback(r *http.Request) *Error {
 	if strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback() {
 		return nil
 	}
-	return &Error{http.StatusForbidden, invalidRequest, "host_not_allowed", "",
-		fmt.Sprintf("This server is not %q: it serves on loopback only, as http://127.0.0.1 or http://localhost with its port.", r.Host)}
+	return &Error{Status: http.StatusForbidden, Type: invalidRequest, Code: "host_not_allowed",
+		Message: fmt.Sprintf("This server is not %q: it serves on loopback only, as http://127.0.0.1 or http://localhost with its port.", r.Host)}
 }

@@ -118,12 +118,12 @@ func (s *Server) find(c *call) (*route, *Error) {
 		}
 	}
 	if allowed == nil {
-		return nil, &Error{http.StatusNotFound, invalidRequest, "unknown_url", "",
-			fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, c.r.URL.Path, s.served())}
+		return nil, &Error{Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
+			Message: fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, c.r.URL.Path, s.served())}
 	}
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return nil, &Error{http.StatusMethodNotAllowed, invalidRequest, "method_not_supported", "",
-		fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
+	return nil, &Error{Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_supported",
+		Message: fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
 }
 
 // segments returns the part of a path that belongs to the API.
@@ -177,8 +177,8 @@ func (s *Server) body(c *call) ([]byte, *Error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, &Error{http.StatusRequestEntityTooLarge, invalidRequest, "request_too_large", "",
-			fmt.Sprintf("The request is larger than %d bytes.", limit)}
+		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "request_too_large",
+			Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
 	case err != nil:
 		return nil, Invalid("", "", "We could not read the body of your request: %v.", err)
 	}
@@ -206,7 +206,7 @@ func (e encoded) AppendJSON(dst []byte) ([]byte, error) { return append(dst, e..
 func (c *call) send(v object) *Error {
 	b, err := v.AppendJSON(nil)
 	if err != nil {
-		return &Error{http.StatusInternalServerError, serverError, serverError, "", err.Error()}
+		return &Error{Status: http.StatusInternalServerError, Type: serverError, Code: serverError, Message: err.Error()}
 	}
 	c.sendJSON(b)
 	return nil

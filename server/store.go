@@ -65,6 +65,8 @@ type StoredObject struct {
 	// Input is the response's own input, or the items that a new conversation begins
 	// with.
 	Input []item.Item
+	// Note is what the backend set by [Writer.Note], or "".
+	Note item.JSON
 	// Background reports whether the response was made in the background.
 	Background bool
 	// Events are the events of a streamed background response. They are set when it

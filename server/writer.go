@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -33,6 +34,9 @@ type Writer struct {
 	// StreamID is repeated in every event, for WebSockets with several concurrent
 	// responses. Set it before the first event.
 	StreamID string
+	// Header is sent with the response over HTTP, such as the state of rate limits. Set
+	// it before the first event. It may be nil.
+	Header http.Header
 
 	response api.Response // the current state; its status is "" before the first event
 	emit     func(api.Event) error
@@ -40,6 +44,8 @@ type Writer struct {
 	open     *openItem
 	err      error
 	before   *api.Response // the state before the end, which may be refused
+	relay    *relay        // what Relay has passed on, or nil
+	note     item.JSON     // the argument of Note
 
 	// Set by a Server:
 	queued bool                            // the response is queued before it begins
@@ -347,7 +353,11 @@ func (w *Writer) finish(v item.Value) error {
 		w.tell(&api.ProgressEvent{ItemEvent: w.inItem(), Type: done})
 		last = &c
 	}
+	id := w.open.id
 	w.open = nil
+	if w.relay != nil && w.relay.done.ID() == id {
+		return w.done(w.relay.done) // as it came
+	}
 	it, err := item.New(last)
 	if err != nil {
 		return w.fail(err)
@@ -388,7 +398,7 @@ func (w *Writer) rest(text string) {
 
 func (w *Writer) done(it item.Item) error {
 	ev := &api.ItemDoneEvent{EventHead: w.head(), OutputIndex: w.index(), Item: it}
-	w.response.Output = append(w.response.Output, it)
+	w.keep(it)
 	return w.tell(ev)
 }
 
@@ -447,6 +457,10 @@ func (w *Writer) deltas(text string) {
 		text = text[n:]
 	}
 }
+
+// Note sets what is stored with the response about how it was made: a JSON value for
+// those who run the server, which is not sent to clients; see [StoredObject].
+func (w *Writer) Note(v item.JSON) { w.note = v }
 
 // Usage sets the token usage of the response. It is sent with the last event, unless
 // the response fails.
@@ -534,8 +548,16 @@ func (w *Writer) tell(v api.EventValue) error {
 		return w.err
 	}
 	ev, err := api.NewEvent(v)
+	if err != nil {
+		return w.fail(err)
+	}
+	return w.send(ev)
+}
+
+func (w *Writer) send(ev api.Event) (err error) {
 	switch {
-	case err != nil:
+	case w.err != nil:
+		return w.err
 	case w.emit == nil:
 		err = errors.New("server: the Writer has no function that takes its events: make it by NewWriter")
 	default:
@@ -573,7 +595,16 @@ func (w *Writer) about() api.ResponseEvent {
 }
 
 // index returns the position of the item that is being written.
-func (w *Writer) index() int { return len(w.response.Output) }
+func (w *Writer) index() int {
+	switch r := w.relay; {
+	case r == nil:
+	case w.open != nil:
+		return r.open
+	default:
+		return r.at
+	}
+	return len(w.response.Output)
+}
 
 func (w *Writer) inItem() api.ItemEvent {
 	return api.ItemEvent{EventHead: w.head(), ItemID: w.open.id, OutputIndex: w.index()}

@@ -39,6 +39,19 @@ func (w *Writer) Event(typ string, data []byte) error {
 	return w.send()
 }
 
+// Text is like Event for a string, which it does not copy.
+func (w *Writer) Text(typ, data string) error {
+	if strings.ContainsAny(typ, "\r\n") || strings.ContainsAny(data, "\r\n") {
+		return w.Event(typ, []byte(data))
+	}
+	w.buf = w.buf[:0]
+	if typ != "" {
+		w.buf = append(append(append(w.buf, "event: "...), typ...), '\n')
+	}
+	w.buf = append(append(append(w.buf, "data: "...), data...), "\n\n"...)
+	return w.send()
+}
+
 // Comment writes text as comment lines, which readers ignore. It keeps the
 // connection alive.
 func (w *Writer) Comment(text string) error {
