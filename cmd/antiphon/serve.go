@@ -27,7 +27,7 @@ import (
 
 // serveCommand is antiphon serve.
 type serveCommand struct {
-	Files []string `arg:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
+	Files []string `arg:"" optional:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
 
 	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen: a loopback address. Port 0 takes a free one."`
 	storeFlag
@@ -35,6 +35,7 @@ type serveCommand struct {
 	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
 
 	endpointFlags `group:"who"`
+	upstreamFlags
 
 	Allow      []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval: see antiphon run --help."`
 	Ask        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
@@ -53,6 +54,9 @@ func (serveCommand) Help() string {
 models: their names are those of the files, without .md. The agents' tools run here. A
 call that needs approval is an mcp_approval_request, which the client answers.
 
+With --upstream it is a gateway: an endpoint with Chat Completions alone, or with a part
+of the Responses API, gets all of it.
+
 The server listens on loopback only, because it has no keys yet: every program of this
 machine can use it. A file with powers is served after you have agreed to them: see
 antiphon trust --help.
@@ -60,6 +64,7 @@ antiphon trust --help.
 Examples:
   antiphon serve examples/tour/tour.md
   antiphon serve agents --listen 127.0.0.1:9000 --store api.db
+  antiphon serve --upstream http://localhost:8000/v1 --api chat
   curl localhost:8787/v1/responses -H 'Content-Type: application/json' -d '{"model":"tour","input":"Hello"}'`
 }
 
@@ -67,6 +72,9 @@ Examples:
 func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
 	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Drain < 0 {
 		return usage(errors.New("limits and times cannot be negative"))
+	}
+	if len(c.Upstream) > 0 {
+		return c.serveUpstreams(ctx, std, env)
 	}
 	files, err := c.files()
 	if err != nil {
@@ -127,6 +135,9 @@ func (h hider) Write(line []byte) (int, error) {
 
 // files returns the agents' files by the names of their models.
 func (c *serveCommand) files() (files []string, err error) {
+	if len(c.Files) == 0 {
+		return nil, usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
+	}
 	for _, name := range c.Files {
 		info, err := os.Stat(name)
 		switch {

@@ -32,6 +32,7 @@ import (
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -975,6 +976,10 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Writer]()},
 	{"server/agents", reflect.TypeFor[agents.Agent]()},
 	{"server/agents", reflect.TypeFor[agents.Backend]()},
+	{"server/gateway", reflect.TypeFor[gateway.Upstream]()},
+	{"server/gateway", reflect.TypeFor[gateway.Backend]()},
+	{"server/gateway", reflect.TypeFor[gateway.Record]()},
+	{"server/gateway", reflect.TypeFor[gateway.Attempt]()},
 	{"session", reflect.TypeFor[session.Immediate]()},
 	{"session", reflect.TypeFor[session.Locker]()},
 	{"session", reflect.TypeFor[session.Holder]()},

@@ -1,0 +1,160 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/dialect"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
+)
+
+// upstreamFlags are the flags of antiphon serve for endpoints that it serves.
+type upstreamFlags struct {
+	Upstream     []string `group:"who" sep:"none" placeholder:"[MODELS=]URL" help:"Serve the models of an endpoint. MODELS says which: a name, a beginning such as gpt-*, or a name in front such as local/. May be repeated; the next one with the same MODELS is asked if one cannot answer."`
+	UpstreamKey  []string `group:"who" name:"upstream-key" sep:"," placeholder:"NAME@HOST" help:"Send the key in the variable NAME to the upstreams at HOST. May be repeated. Default: $$OPENAI_API_KEY goes to a single upstream, or to the one at $$OPENAI_BASE_URL."`
+	UpstreamNote bool     `group:"who" name:"upstream-log" help:"Print a line for each response of an upstream: who was asked, and with what result."`
+}
+
+// upstreams returns the endpoints that the flags name.
+func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env environment) (list []gateway.Upstream, err error) {
+	keys, err := c.keys(env)
+	if err != nil {
+		return nil, err
+	}
+	for _, given := range c.Upstream {
+		models, address := splitUpstream(given)
+		e := at.endpoint(table)
+		e.Model, e.BaseURL, e.Rehearsal, e.Transport = "", address, false, ""
+		if trimmed := strings.TrimRight(address, "/"); e.API == "" { // the whole address says which API it is
+			switch {
+			case strings.HasSuffix(trimmed, "/chat/completions"):
+				e.API = endpoint.APIChat
+			case strings.HasSuffix(trimmed, "/responses"):
+				e.API = endpoint.APIResponses
+			}
+		}
+		for _, end := range []string{"/chat/completions", "/responses"} {
+			e.BaseURL = strings.TrimSuffix(strings.TrimRight(e.BaseURL, "/"), end)
+		}
+		link, err := e.Link(nil, host.FrontEnd{Environment: env, Terms: terms})
+		if err != nil {
+			return nil, usage(fmt.Errorf("--upstream: %w", err))
+		}
+		config := link.Config()
+		config.UserAgent = userAgent()
+		if key, ok := keys[strings.ToLower(link.Host)]; ok {
+			config.Key = key
+		} else if !c.theirs(link, env) {
+			config.Key, config.Account = endpoint.Key{}, ""
+		}
+		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config})
+	}
+	return list, nil
+}
+
+// splitUpstream splits the value of --upstream. The models end at the first = in front of
+// the scheme; a URL may have others.
+func splitUpstream(given string) (models, address string) {
+	before, after, ok := strings.Cut(given, "=")
+	if ok && !strings.Contains(before, "://") {
+		return before, after
+	}
+	return "", given
+}
+
+// theirs reports whether the key of the environment is for an upstream: if it is the only
+// one, or at the address that the environment names. B5
+func (c *upstreamFlags) theirs(l *host.Link, env environment) bool {
+	if len(c.Upstream) == 1 {
+		return true
+	}
+	own, err := url.Parse(cmp.Or(env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL))
+	at, wrong := url.Parse(l.BaseURL)
+	return err == nil && wrong == nil && own.Scheme == at.Scheme && strings.EqualFold(own.Host, at.Host)
+}
+
+// keys returns the keys by host.
+func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
+	keys := map[string]endpoint.Key{}
+	for _, given := range c.UpstreamKey {
+		name, at, ok := strings.Cut(given, "@")
+		if !ok || name == "" || at == "" {
+			return nil, usage(fmt.Errorf("--upstream-key %s: want NAME@HOST, such as MY_KEY@api.example.com", visible(given)))
+		}
+		if env[name] == "" {
+			return nil, usage(fmt.Errorf("--upstream-key: the variable %s is not set", visible(name)))
+		}
+		named := func(u string) bool {
+			_, address := splitUpstream(u)
+			parsed, err := url.Parse(address)
+			return err == nil && strings.EqualFold(parsed.Host, at)
+		}
+		if !slices.ContainsFunc(c.Upstream, named) {
+			return nil, usage(fmt.Errorf("--upstream-key: no --upstream is at %s", visible(at)))
+		}
+		keys[strings.ToLower(at)] = endpoint.NewKey(env[name])
+	}
+	return keys, nil
+}
+
+// gateway returns the backend for the upstreams.
+func (c *upstreamFlags) gateway(ups []gateway.Upstream, std stdio, hide func(string) string) *gateway.Backend {
+	errorLog := log.New(hider{std, hide}, "antiphon: ", 0)
+	b := &gateway.Backend{Upstreams: ups, Log: func(err error) { errorLog.Print(err) }}
+	if c.UpstreamNote {
+		b.Made = func(r gateway.Record) { errorLog.Print(r) }
+	}
+	return b
+}
+
+// sayUpstreams tells which upstreams there are, and which get a key.
+func (c *upstreamFlags) sayUpstreams(std stdio, ups []gateway.Upstream) {
+	for _, u := range ups {
+		models := "all other models"
+		if u.Models != "" {
+			models = "the models " + u.Models
+		}
+		key := "without a key"
+		if !u.Config.Key.IsZero() {
+			key = "with a key"
+		}
+		about := dialect.Client{Config: u.Config, Dialect: u.Dialect}.About()
+		fmt.Fprintf(std.err, "antiphon: %s are asked at %s by %s, %s\n", visible(models), visible(about.URL), u.Dialect.Info().Title, key)
+	}
+}
+
+// serveUpstreams serves upstreams until ctx is done.
+func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env environment) error {
+	if len(c.Files) > 0 {
+		return usage(errors.New("agents and --upstream cannot be served together yet: start two servers"))
+	}
+	table, err := c.table(env)
+	if err != nil {
+		return err
+	}
+	ups, err := c.upstreams(&c.endpointFlags, table, env)
+	if err != nil {
+		return err
+	}
+	l, err := c.listen(ctx)
+	if err != nil {
+		return err
+	}
+	c.sayUpstreams(std, ups)
+	fmt.Fprintf(std.err, "antiphon: serving at http://%s/v1; to try it:\n  curl http://%[1]s/v1/models\n", l.Addr())
+	hide := env.Hider()
+	s := &server.Server{Backend: c.gateway(ups, std, hide), ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
+	return s.Serve(ctx, l, nil)
+}

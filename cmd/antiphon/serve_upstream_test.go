@@ -1,0 +1,121 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// gatewayOf runs antiphon serve with upstreams, and returns where it listens and what it
+// says first.
+func gatewayOf(t *testing.T, env []string, args ...string) (base, said string) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), append([]string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_DATA_HOME=" + t.TempDir()}, env...), stdio{strings.NewReader(""), io.Discard, w})
+		w.Close()
+	}()
+	t.Cleanup(func() {
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		stop()
+		if c := <-code; c != 0 {
+			t.Errorf("exit code %d", c)
+		}
+	})
+	at := regexp.MustCompile(`http://127\.0\.0\.1:\d+/v1; to try it:\n`)
+	var buf bytes.Buffer
+	for !at.Match(buf.Bytes()) {
+		b := make([]byte, 1000)
+		n, err := r.Read(b)
+		buf.Write(b[:n])
+		if err != nil {
+			t.Fatalf("%v: %s", err, buf.String())
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, r) }()
+	base, _, _ = strings.Cut(at.FindString(buf.String()), ";")
+	return base, buf.String()
+}
+
+func askGateway(t *testing.T, base, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	own := new(http.Transport)
+	defer own.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: own}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%d %s %v", resp.StatusCode, text, err)
+	}
+	return string(text)
+}
+
+// Models select their upstream, and each key goes only to the host that it is for. B5
+func TestServeUpstreams(t *testing.T) {
+	upstream := func(words string) *agenttest.Server {
+		s := agenttest.NewServer(t)
+		s.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant(words)) })
+		return s
+	}
+	one, two, three := upstream("I am one."), upstream("I am two."), upstream("I am three.")
+	host := strings.TrimSuffix(strings.TrimPrefix(two.URL, "http://"), "/v1")
+	base, said := gatewayOf(t, []string{"OPENAI_API_KEY=sk-of-the-environment-1", "OPENAI_BASE_URL=" + one.URL, "TWO_KEY=sk-of-the-second-22"},
+		"--upstream", one.URL, "--upstream", "big-*="+two.URL, "--upstream", "local/="+three.URL+"/responses", "--upstream-key", "TWO_KEY@"+host)
+	for model, want := range map[string]string{"any": "I am one.", "big-1": "I am two.", "local/big-2": "I am three."} {
+		if got := askGateway(t, base, `{"model":"`+model+`","input":"a"}`); !strings.Contains(got, want) || !strings.Contains(got, `"model":"`+model+`"`) {
+			t.Errorf("%s: %s", model, got)
+		}
+	}
+	for s, want := range map[*agenttest.Server]string{one: "Bearer sk-of-the-environment-1", two: "Bearer sk-of-the-second-22", three: ""} {
+		if got := s.Requests()[0].Header.Get("Authorization"); got != want {
+			t.Errorf("%s received %q, want %q", s.URL, got, want)
+		}
+	}
+	if sent := string(three.Requests()[0].Body); !strings.Contains(sent, `"model":"big-2"`) {
+		t.Errorf("sent %s", sent)
+	}
+	if strings.Contains(said, "sk-of") || strings.Count(said, "with a key") != 2 || strings.Count(said, "without a key") != 1 {
+		t.Errorf("said %s", said)
+	}
+}
+
+// Mistakes are told before anything listens.
+func TestServeUpstreamRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "--upstream URL"},
+		{[]string{"--upstream", "localhost:8000"}, "http://localhost:8000"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "MINE@127.0.0.1:1"}, "MINE is not set"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH"}, "NAME@HOST"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH@elsewhere"}, "no --upstream is at elsewhere"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--api", "soap"}, "soap"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--profile", "soap"}, "soap"},
+	} {
+		o := programEnv(t, []string{"PATH=/bin"}, append([]string{"serve"}, tt.args...)...)
+		if o.code != exitUsage || !strings.Contains(o.err, tt.want) {
+			t.Errorf("%v: exit code %d, %s; want %q", tt.args, o.code, o.err, tt.want)
+		}
+	}
+}

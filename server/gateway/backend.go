@@ -1,0 +1,359 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/server"
+)
+
+// Upstream is an endpoint behind a [Backend].
+type Upstream struct {
+	// Models says which models the upstream answers for: a name; a beginning, which ends in
+	// "*"; or a namespace, which ends in "/" and is not part of the name that the upstream
+	// receives. "" means all models. Of several patterns that fit, a name is the best, then
+	// the longest beginning.
+	Models string
+	// Dialect is the API of the upstream. Nil means the Responses API.
+	Dialect dialect.Dialect
+	// Config says where the upstream is. Its key goes to no other host.
+	Config *dialect.Config
+}
+
+// Backend is a [server.Backend] that asks upstreams. Set the fields before the first
+// request; then it is safe for concurrent use.
+type Backend struct {
+	// Upstreams are asked in this order, those with the same pattern one after the other.
+	Upstreams []Upstream
+	// Made, if set, is called for each response before its end is sent, with what is also stored with it. It may be called from several goroutines at once.
+	Made func(Record)
+	// Log receives errors that clients are not told. It may be nil.
+	Log func(error)
+	// Now returns the time. Nil means time.Now.
+	Now func() time.Time
+
+	once  sync.Once
+	ups   []*upstream
+	seals seals
+}
+
+// upstream is an Upstream in use.
+type upstream struct {
+	Upstream
+	number  int
+	model   dialect.Model
+	breaker breaker
+	list    listed
+
+	mu    sync.Mutex
+	types map[item.Type]bool // the types of items that it made
+}
+
+// init prepares the upstreams.
+func (b *Backend) init() {
+	b.once.Do(func() {
+		for i, u := range b.Upstreams {
+			if u.Dialect == nil {
+				u.Dialect = responses.Dialect{}
+			}
+			if u.Config == nil {
+				u.Config = new(dialect.Config)
+			}
+			b.ups = append(b.ups, &upstream{Upstream: u, number: i, model: dialect.Open(u.Dialect, u.Config)})
+		}
+	})
+}
+
+func (b *Backend) now() time.Time {
+	if b.Now != nil {
+		return b.Now()
+	}
+	return time.Now()
+}
+
+func (b *Backend) log(err error) {
+	if b.Log != nil && err != nil {
+		b.Log(err)
+	}
+}
+
+// fit returns how well a pattern fits a model: 0 means that it does not.
+func (u *Upstream) fit(model string) int {
+	const exact = 1 << 20
+	begin, open := strings.CutSuffix(u.Models, "*")
+	switch {
+	case u.Models == "":
+		return 1
+	case open, strings.HasSuffix(u.Models, "/"):
+		if strings.HasPrefix(model, begin) && model != begin {
+			return 2 + len(begin)
+		}
+	case u.Models == model:
+		return exact
+	}
+	return 0
+}
+
+// sent returns the name of a model that the upstream receives.
+func (u *Upstream) sent(model string) string {
+	if strings.HasSuffix(u.Models, "/") {
+		return strings.TrimPrefix(model, u.Models)
+	}
+	return model
+}
+
+// candidates returns the upstreams for a model, the first one first.
+func (b *Backend) candidates(model string) (list []*upstream, err error) {
+	b.init()
+	best := 0
+	for _, u := range b.ups {
+		switch fit := u.fit(model); {
+		case fit == 0 || fit < best:
+		case fit > best:
+			best, list = fit, []*upstream{u}
+		default:
+			list = append(list, u)
+		}
+	}
+	if list == nil {
+		return nil, &server.Error{Status: http.StatusNotFound, Code: "model_not_found", Param: "model",
+			Message: "The model '" + model + "' does not exist: no upstream of this server answers for it; GET /v1/models lists those that do."}
+	}
+	return list, nil
+}
+
+// about returns where an upstream is, without secrets.
+func (u *upstream) about() endpoint.About {
+	if d, ok := u.model.(interface{ About() endpoint.About }); ok {
+		return d.About()
+	}
+	return dialect.Client{Config: u.Config, Dialect: u.Dialect}.About()
+}
+
+// seen notes the type of an item that the upstream made.
+func (u *upstream) seen(ev *api.Event) {
+	it, err := ev.Item()
+	if err != nil || ordinary(it.Type()) {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.types == nil {
+		u.types = map[item.Type]bool{}
+	}
+	u.types[it.Type()] = true
+}
+
+func (u *upstream) makes(t item.Type) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.types[t]
+}
+
+// profile returns what is known about the kind of endpoint.
+func (u *upstream) profile() endpoint.Profile {
+	if u.Config.Profile != nil {
+		return *u.Config.Profile
+	}
+	if p, err := u.Config.Table.ByName(u.about().Profile); err == nil {
+		return p
+	}
+	return endpoint.Careful
+}
+
+// Respond implements [server.Backend].
+func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writer) error {
+	if r == nil || r.Request == nil || w == nil {
+		return errNothing
+	}
+	if r.WarmUp {
+		return nil
+	}
+	list, err := b.candidates(r.Model)
+	if err != nil {
+		return err
+	}
+	background := r.Background != nil && *r.Background
+	if background {
+		if err := w.Begin(""); err != nil { // the client does not wait for the upstream
+			return err
+		}
+	} else {
+		ctx = endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget())
+	}
+	p := &passage{b: b, r: r, w: w, record: Record{Model: r.Model, Time: b.now()}}
+	return p.ask(ctx, list)
+}
+
+var errNothing = errors.New("gateway: the request or the writer is nil")
+
+// passage is one response on its way through the gateway.
+type passage struct {
+	b      *Backend
+	r      *server.Request
+	w      *server.Writer
+	record Record
+	sent   bool // something of an upstream's answer was passed on
+}
+
+// ask asks the upstreams until one answers. Of several failures the client is told the
+// first one: it is about the upstream that its model names first.
+func (p *passage) ask(ctx context.Context, list []*upstream) error {
+	var failure error
+	var rest time.Duration // until an upstream that is left out may be asked again
+	for i, u := range list {
+		if wait := u.breaker.rests(p.b.now()); wait > 0 {
+			p.record.begin(u).Outcome = "left out: it failed too often"
+			if rest == 0 || wait < rest {
+				rest = wait
+			}
+			continue
+		}
+		err := p.askOne(ctx, u, i < len(list)-1)
+		if err == nil {
+			return nil
+		}
+		if failure == nil || p.sent {
+			failure = err
+		}
+		if p.sent || ctx.Err() != nil || !elsewhere(err) {
+			break
+		}
+	}
+	p.made()
+	err := unavailable(rest)
+	if failure != nil {
+		err = p.b.told(failure, p.r)
+	}
+	if p.w.Response().Status != "" {
+		err = inResponse(err)
+	}
+	return err
+}
+
+// made records the response, before its client reads the end of it.
+func (p *passage) made() {
+	p.record.Response = p.w.Response().ID
+	p.w.Note(p.record.json())
+	if p.b.Made != nil {
+		p.b.Made(p.record)
+	}
+}
+
+// askOne asks an upstream, and once more without the encrypted reasoning if it cannot read
+// that. R4
+func (p *passage) askOne(ctx context.Context, u *upstream, more bool) error {
+	req, notes, err := p.b.shape(p.r, u)
+	p.record.Notes = append(p.record.Notes, notes...)
+	if err != nil {
+		p.record.begin(u).fail("not asked", err)
+		return err
+	}
+	failure := p.stream(ctx, u, req, more)
+	var e *endpoint.Error
+	if errors.As(failure, &e) && e.Class == endpoint.EncryptedContent && !p.sent {
+		if less, n := withoutSealed(req); n > 0 {
+			p.record.Notes = append(p.record.Notes, "reasoning that the upstream could not read was left out")
+			failure = p.stream(ctx, u, less, more)
+		}
+	}
+	return failure
+}
+
+// stream passes on the answer of an upstream, or returns why there is none. If more
+// upstreams can be asked, the events that begin a response wait for those that follow.
+func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, more bool) (failure error) {
+	ctx, meta := endpoint.WithMeta(ctx)
+	attempt := p.record.begin(u)
+	defer func() {
+		if failure != nil {
+			attempt.fail("failed", failure)
+		}
+		u.breaker.note(p.b.now(), failure)
+	}()
+	for ev, err := range u.model.Stream(ctx, req) {
+		if err != nil {
+			return err
+		}
+		switch ev.Type {
+		case api.EventCreated, api.EventInProgress, api.EventQueued:
+			if name := modelOf(&ev); name != "" {
+				attempt.Model = name
+			}
+			if more && !p.sent {
+				continue
+			}
+		case api.EventFailed, api.EventError, api.EventCancelled:
+			continue // the error follows
+		case api.EventItemDone:
+			u.seen(&ev)
+			p.b.seals.made(&ev, u.number)
+		case api.EventCompleted, api.EventIncomplete:
+			p.b.seals.ended(&ev, u.number)
+			if name := modelOf(&ev); name != "" {
+				attempt.Model = name
+			}
+			attempt.Outcome = "answered"
+			p.made()
+		}
+		if !p.sent {
+			p.w.Header = passedOn(meta.Latest().Header)
+			p.w.Note(p.record.json())
+			p.sent = true
+		}
+		if err := p.w.Relay(ev); err != nil {
+			return &broken{err}
+		}
+	}
+	switch {
+	case p.w.Ended():
+		return nil
+	case ctx.Err() != nil:
+		return &broken{ctx.Err()}
+	}
+	return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
+}
+
+// broken is an error of the way to the client, not of the upstream.
+type broken struct{ err error }
+
+func (b *broken) Error() string { return b.err.Error() }
+func (b *broken) Unwrap() error { return b.err }
+
+// modelOf returns the name of the model in an event about a response.
+func modelOf(ev *api.Event) string {
+	r, err := ev.Response()
+	if err != nil {
+		return ""
+	}
+	return r.Model
+}
+
+// elsewhere reports whether another upstream may succeed where one failed. An invalid
+// request fails everywhere, and a refusal is not a reason to ask others until one gives in.
+func elsewhere(failure error) bool {
+	var e *endpoint.Error
+	if errors.As(failure, new(*endpoint.RefusedError)) {
+		return true // it was not asked
+	}
+	if errors.As(failure, new(*broken)) || !errors.As(failure, &e) || e.Sent {
+		return false
+	}
+	return slices.Contains([]endpoint.Class{
+		endpoint.RateLimit, endpoint.Overloaded, endpoint.Server, endpoint.Network, endpoint.Quota, endpoint.Auth, endpoint.Forbidden,
+		endpoint.Truncated, endpoint.Idle, endpoint.Protocol, endpoint.Reconnect, endpoint.NotFound,
+	}, e.Class)
+}
