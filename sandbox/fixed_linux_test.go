@@ -30,6 +30,24 @@ var besides = []string{
 	"umount .chatmd/talk.md; echo evil > .chatmd/talk.md/1.json",
 }
 
+// TestSupervisorTellsNoPaths proves that a program does not read from the supervisor, which is the
+// first process that it sees, where the user keeps files. A11
+func TestSupervisorTellsNoPaths(t *testing.T) {
+	for _, s := range settings(t) {
+		if s.shared() {
+			continue // the command lines of all processes are visible
+		}
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, s)
+			a := g.run(g.workspace(), "/bin/sh", "-c", "tr -d '\\000' </proc/1/cmdline; cat /proc/1/comm /proc/1/environ 2>/dev/null")
+			if a.Error != "" || !strings.HasPrefix(a.Output, "antiphon-sandbox-stage") || strings.Contains(a.Output, "/") {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
 // TestFixedBelow proves that what a profile fixes deep in a folder stays as it is and where it is,
 // also if a program moves the folders around it; and that the run names each change where the
 // system cannot protect it. A11

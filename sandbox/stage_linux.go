@@ -17,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -133,7 +134,16 @@ func init() {
 	if err := json.Unmarshal([]byte(os.Args[1]), &s); err != nil {
 		os.Exit(exitSetup)
 	}
+	forget(os.Args[1])
 	s.run()
+}
+
+// forget overwrites an argument of this process. Everybody can read the command line of a process,
+// and the program in the sandbox need not know what it may read and what is hidden.
+func forget(argument string) {
+	// The runtime does not copy arguments: the text is where the kernel shows it from, which is not
+	// read-only memory.
+	clear(unsafe.Slice(unsafe.StringData(argument), len(argument)))
 }
 
 // argv returns the arguments that start the stage.
