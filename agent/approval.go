@@ -238,7 +238,7 @@ func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.C
 	}
 	definition := a.Definition
 	if a = d.approval(); a.Allowed {
-		a.Definition = definition
+		a.Definition, a.Asked = definition, j.WhyAsk(call.Name)
 	}
 	return a, d.Later && !d.Allow, false
 }
@@ -321,10 +321,6 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 				}
 			}
 			if judged.Verdict == session.Ask { // a person is asked about what is in the log
-				if r.reasons == nil {
-					r.reasons = map[int64]string{}
-				}
-				r.reasons[c.Seq] = judged.Reason
 				if err := r.barrier(); err != nil {
 					return err
 				}
@@ -721,13 +717,13 @@ func (d Decision) find(log *session.Session, v *session.View) (a session.Approva
 		if !c.Asked {
 			return a, false, ErrNoSuchApproval
 		}
-		definition := ""
+		definition, why := "", ""
 		if c.Question != nil && len(c.Question.Rules) > 0 { // the last one is about all calls of the tool
 			definition = c.Question.Rules[len(c.Question.Rules)-1].Definition
-			d.Remember = bind(d.Remember, c.Question.Tool, definition)
+			d.Remember, why = bind(d.Remember, c.Question.Tool, definition), c.Question.Reason
 		}
 		if a = d.entry(c.Number); a.Allowed {
-			a.Definition = definition
+			a.Definition, a.Asked = definition, why
 		}
 		switch {
 		case c.Verdict != nil && same(*c.Verdict, a):
@@ -793,10 +789,10 @@ func (d Decision) names(log []session.Entry) bool {
 	return false
 }
 
-// same reports whether two verdicts are equal, apart from From and the tool. A remembered rule may not
+// same reports whether two verdicts are equal, apart from From, the tool and the question. A remembered rule may not
 // be bound to its tool yet.
 func same(a, b session.Approval) bool {
-	a.From, b.From, a.Definition, b.Definition = "", "", "", ""
+	a.From, b.From, a.Definition, b.Definition, a.Asked, b.Asked = "", "", "", "", "", ""
 	if a.Remember != nil && b.Remember != nil && b.Remember.Definition == "" {
 		b.Remember = bind(b.Remember, b.Remember.Tool, a.Remember.Definition)
 	}

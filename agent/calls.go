@@ -515,9 +515,11 @@ func (r *Run) outdated(f *finished, now plan.Ruling) *session.Approval {
 	if call.Arguments != f.given.Arguments { // a person or a hook wants these instead
 		now = r.judge(call, f.seen.Annotations)
 	}
-	why, here := r.reasons[f.call.Seq] // not here: a rule allowed it, or an earlier run asked about it
-	asks := whyTool(now)
-	if asks == "" || asks == why || !here && f.seen.Verdict.Decided != session.DeciderRule {
+	asks, known := whyTool(now), f.seen.Verdict.Asked
+	switch {
+	case asks == "" || asks == known:
+		return nil
+	case known == "" && f.seen.Verdict.Decided != session.DeciderRule: // a program that did not record why it asked
 		return nil
 	}
 	return &session.Approval{

@@ -364,6 +364,84 @@ func TestApprovalIsForWhatStarts(t *testing.T) {
 	}
 }
 
+// K6: the log knows for which reason a call was allowed, also when another process starts it:
+// after a pause, after a delivery, or as the next step.
+func TestApprovalIsForWhatStartsLater(t *testing.T) {
+	yes := func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+		return agent.Decision{Allow: true}, nil
+	}
+	paused := func(t *testing.T, r *rig) {
+		if res := r.run(item.User("go")); len(res.Pending) != 1 {
+			t.Fatalf("%+v", res)
+		}
+	}
+	yesToIt := agent.Decision{CallID: "c1", Allow: true, By: "anna"}
+	for name, allow := range map[string]func(t *testing.T, r *rig){
+		"after a pause": func(t *testing.T, r *rig) {
+			r.agent.Policy = agent.Policy{Pause: true}
+			paused(t, r)
+			if err := agent.Decide(t.Context(), r.session, yesToIt); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"delivered": func(t *testing.T, r *rig) {
+			r.agent.Policy = agent.Policy{Pause: true}
+			paused(t, r)
+			release, err := r.session.Hold(t.Context()) // as a run would
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := agent.Decide(t.Context(), r.session, yesToIt); err != nil {
+				t.Fatal(err)
+			}
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"as a step": func(t *testing.T, r *rig) {
+			r.agent.Policy = agent.Policy{Approver: yes}
+			if _, err := r.session.Append(t.Context(), session.InputItem{Item: item.User("go")}); err != nil {
+				t.Fatal(err)
+			}
+			for {
+				e, err := r.agent.Step(t.Context(), r.session)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := e.(plan.Approve); ok {
+					return
+				}
+			}
+		},
+	} {
+		for _, c := range []struct {
+			name        string
+			asked, then int // how often what it runs has changed, when it is asked about and when it starts
+			ran         int
+		}{
+			{"nothing has changed", 0, 0, 1},
+			{"the change that was agreed to", 1, 1, 1},
+			{"a change since", 0, 1, 0},
+			{"another change", 1, 2, 0},
+		} {
+			t.Run(name+", "+c.name, func(t *testing.T) {
+				r := newRig(t, agenttest.Completed(call("c1", "run", "x")), agenttest.Completed(item.Assistant("done")))
+				ran := 0
+				s := &scripted{changes: c.asked}
+				s.Tool = textTool("run", func(context.Context, string) (string, error) { ran++; return "ran", nil })
+				r.agent.Tools = []tool.Tool{s}
+				allow(t, r)
+				s.changes = c.then
+				r.reopen()
+				r.run()
+				if out := outputs(r.last())["c1"]; ran != c.ran || c.ran == 0 && !strings.Contains(out, fmt.Sprintf("change %d. Nothing was done.", c.then)) {
+					t.Errorf("it ran %d times: %q", ran, out)
+				}
+			})
+		}
+	}
+}
+
 // A5 A2: a tool that knows its commands gets the rules about them, and its
 // opinion is one of them.
 func TestJudge(t *testing.T) {

@@ -87,18 +87,17 @@ type Run struct {
 	early   map[int64]bool // by the number of the call's entry
 	held    bool
 	batch   batch
-	asked   ModelCall        // the request of the current turn
-	reasons map[int64]string // why tools asked about calls, by the number of the call's entry
-	skip    int              // the number of items not sent, because the endpoint's conversation holds them
-	heard   listener         // collects the reply to asked
-	beside  *beside          // the guards that run beside the current request, or nil
-	shown   shown            // the input that hooks have seen
-	agreed  map[int]int64    // for a guard, by its index: the last entry with input that it agreed to
-	holding bool             // events wait in waiting until the hooks and guards have seen the reply
-	waiting []Event          // events held back by holding
-	behind  bool             // an entry was not durable yet when it was recorded
-	pending []session.Entry  // recorded but not yet known to be durable
-	outbox  []unsaid         // events that wait until pending entries are durable
+	asked   ModelCall       // the request of the current turn
+	skip    int             // the number of items not sent, because the endpoint's conversation holds them
+	heard   listener        // collects the reply to asked
+	beside  *beside         // the guards that run beside the current request, or nil
+	shown   shown           // the input that hooks have seen
+	agreed  map[int]int64   // for a guard, by its index: the last entry with input that it agreed to
+	holding bool            // events wait in waiting until the hooks and guards have seen the reply
+	waiting []Event         // events held back by holding
+	behind  bool            // an entry was not durable yet when it was recorded
+	pending []session.Entry // recorded but not yet known to be durable
+	outbox  []unsaid        // events that wait until pending entries are durable
 
 	began     time.Time // when the run began, possibly in another process
 	pace      pace

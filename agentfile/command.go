@@ -98,10 +98,15 @@ func (f *fixed) whole(call tool.Call) (tool.Call, error) {
 	return call, err
 }
 
-// Annotations implements [tool.Annotated].
+// Annotations implements [tool.Annotated]. With other scripts it is another tool: an answer that a
+// later run finds in the log is about what its scripts were. K6
 func (f *fixed) Annotations() tool.Annotations {
 	a := f.inner.Annotations()
-	a.Origin.Identity = strings.Join(append(slices.Clone(f.first), a.Origin.Identity), "\x00")
+	parts := append(slices.Clone(f.first), a.Origin.Identity)
+	for _, s := range f.scripts {
+		parts = append(parts, s.Hash)
+	}
+	a.Origin.Identity = strings.Join(parts, "\x00")
 	return a
 }
 

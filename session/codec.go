@@ -216,6 +216,7 @@ func (b *Approval) fields(c codec) {
 	c.text("edited", &b.Edited)
 	part(c, "remember", &b.Remember, (*Rule).fields)
 	c.text("definition", &b.Definition)
+	c.text("asked", &b.Asked)
 }
 
 func (r *Rule) fields(c codec) {

@@ -162,6 +162,9 @@ type Approval struct {
 	// Definition is the fingerprint of the tool that a person was asked about, as in
 	// [Rule]. If the tool is another one when the call is to start, it does not start.
 	Definition string
+	// Asked is the reason for which the call was asked about, if it was and is allowed. A call
+	// whose tool asks for another reason when it is to start does not start.
+	Asked string
 }
 
 // CallStarted records that a tool is about to run for a call. It is written before
