@@ -80,6 +80,32 @@ type Keeper interface {
 	Forget(id string)
 }
 
+// Resumer is a [Keeper] whose background responses survive the server that makes them:
+// another one over the same store goes on. A [Server] looks for such responses from its
+// first request on, until it is closed.
+type Resumer interface {
+	Keeper
+	// Unfinished returns the background responses that this backend does not make, and
+	// that perhaps nobody does.
+	Unfinished(ctx context.Context) (ids []string, err error)
+	// Resume makes the rest of a response, like Respond. It gives the id to [Writer.Begin]
+	// before it writes, and writes what the response has already, which reaches nobody a
+	// second time. The error wraps [ErrLeft] if somebody else makes the response.
+	Resume(ctx context.Context, id string, w *Writer) error
+	// Stop ends a response that this backend does not make: it is cancelled, or has ended,
+	// when Stop returns nil.
+	Stop(ctx context.Context, id string) error
+}
+
+// Errors of a [Resumer].
+var (
+	// ErrLeft means that a background response was left as it is: another server goes on.
+	// It is also the cause of the end of the context of such a response if its server ends.
+	ErrLeft = errors.New("the response is left for another server")
+	// ErrCancelled means that somebody else cancelled the response.
+	ErrCancelled = errors.New("the response was cancelled")
+)
+
 // TokenCounter is a [Backend] that can count the tokens of a request.
 type TokenCounter interface {
 	// CountTokens returns the number of input tokens.

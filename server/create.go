@@ -76,13 +76,13 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	s.mu.Lock()
 	lifetime := s.living()
 	s.mu.Unlock()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(c.r.Context()))
-	j.cancel = cancel
-	stop := context.AfterFunc(lifetime, cancel)
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
+	j.cancel = func() { cancel(nil) }
+	stop := context.AfterFunc(lifetime, func() { cancel(s.closed()) })
 	refused := make(chan *Error, 1)
 	go func() {
 		defer s.running.Done()
-		defer cancel()
+		defer cancel(nil)
 		defer stop()
 		wrong := s.run(ctx, j)
 		if wrong == nil && !j.accepted {

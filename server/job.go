@@ -28,6 +28,7 @@ type job struct {
 	cancel context.CancelFunc    // for background responses
 	id     string                // set when the response begins
 	header http.Header           // likewise: of the backend
+	resume Resumer               // makes the rest of a response that began elsewhere, or nil
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -72,6 +73,14 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrLeft):
+		j.quit()
+		return nil
+	case errors.Is(err, ErrCancelled):
+		if j.accepted {
+			s.stop(j)
+		}
+		return nil
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		if j.accepted {
 			s.stop(j)
@@ -96,6 +105,9 @@ func (s *Server) respond(j *job) (err error) {
 			err = fmt.Errorf("panic in the backend: %v\n%s", p, debug.Stack())
 		}
 	}()
+	if j.resume != nil {
+		return j.resume.Resume(j.ctx, j.rec.ID(), j.w)
+	}
 	return s.Backend.Respond(j.ctx, j.r, j.w)
 }
 
@@ -119,8 +131,8 @@ func (s *Server) admit(j *job, wish string) (string, error) {
 		if !taken {
 			break
 		}
-		s.again++
-		j.id = fmt.Sprintf("%s_%d", wish, s.again)
+		s.repeated++
+		j.id = fmt.Sprintf("%s_%d", wish, s.repeated)
 	}
 	if s.jobs == nil {
 		s.jobs = map[string]*job{}
@@ -183,7 +195,7 @@ func (j *job) final(ev api.Event) *api.Response {
 // begin handles the first event. A response that cannot be stored is refused.
 func (j *job) begin(ev api.Event) error {
 	j.first, j.header = j.w.Response(), j.w.Header
-	if j.keep {
+	if j.keep && j.resume == nil {
 		j.rec.Response = j.first
 		err := j.s.store().Put(j.ctx, j.rec)
 		if errors.Is(err, ErrNotFound) && j.rec.Previous != "" { // it was deleted or changed since it was read
@@ -211,9 +223,17 @@ func (j *job) note(ev api.Event) {
 	case api.EventCreated, api.EventInProgress, api.EventItemDone:
 		j.rec.Response = j.w.Response()
 	}
-	if j.rec.Background {
+	if j.rec.Background && j.resume == nil {
 		j.rec.Events = append(j.rec.Events, ev)
 	}
+	j.wake()
+}
+
+// quit ends the work on a response that another server goes on with.
+func (j *job) quit() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.ended = true
 	j.wake()
 }
 
@@ -236,7 +256,7 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.ended {
-		return errCancelled
+		return ErrCancelled
 	}
 	rec := j.rec
 	rec.Response = final
@@ -245,7 +265,7 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	}
 	err := s.save(j, rec)
 	if err != nil {
-		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete {
+		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
 			return err
 		}
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
@@ -323,7 +343,7 @@ func (s *Server) stop(j *job) {
 	r := *j.rec.Response
 	j.mu.Unlock()
 	r.Status = item.StatusCancelled
-	if err := s.settle(j, &r); err != nil && !errors.Is(err, errCancelled) {
+	if err := s.settle(j, &r); err != nil && !errors.Is(err, ErrCancelled) {
 		s.logf("antiphon server: %v", err)
 	}
 	if j.cancel != nil {
@@ -367,9 +387,5 @@ func (j *job) follow(ctx context.Context, after int, send func(api.Event) error)
 	}
 }
 
-var (
-	// errCancelled stops the backend of a response that has ended.
-	errCancelled = errors.New("the response was cancelled")
-	// errGone stops the backend of a response whose client is gone.
-	errGone = errors.New("the client is gone")
-)
+// errGone stops the backend of a response whose client is gone.
+var errGone = errors.New("the client is gone")

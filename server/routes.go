@@ -86,6 +86,7 @@ type call struct {
 // names of the API, such as /v1. It refuses requests from pages of other origins,
 // except GET, whose answers a browser does not show to such pages.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.lookForLeft()
 	c := &call{w: w, r: r}
 	found, wrong := s.find(c)
 	if wrong == nil {

@@ -45,10 +45,11 @@ type Server struct {
 	mu       sync.Mutex
 	jobs     map[string]*job     // the stored responses that are being made, by id
 	held     map[string]*Request // requests that continue a conversation, by its id
-	again    int                 // how many responses did not get the id that they asked for
+	repeated int                 // how many responses did not get the id that they asked for
 	lifetime context.Context     // ends background responses
 	end      context.CancelFunc
 	running  sync.WaitGroup // requests of Start, and background responses
+	resuming sync.Once      // begins to look for responses that others left
 
 	changing sync.Mutex // held while a conversation is read and stored again
 }
@@ -70,6 +71,7 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	s.lookForLeft()
 	server := s.onLoopback(ctx)
 	served := make(chan struct{})
 	go func() {
@@ -125,6 +127,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain func()) error 
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := s.onLoopback(requests)
+	s.lookForLeft()
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {

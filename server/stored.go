@@ -128,6 +128,10 @@ func (s *Server) cancel(c *call) *Error {
 	case j != nil:
 		s.stop(j)
 		rec = j.record()
+	case !ended(rec.Response) && s.resumer() != nil:
+		if rec, wrong = s.stopElsewhere(c.r.Context(), rec.ID()); wrong != nil {
+			return wrong
+		}
 	}
 	return c.send(rec.Response)
 }
@@ -135,7 +139,10 @@ func (s *Server) cancel(c *call) *Error {
 // remove serves DELETE /responses/{id}. It cancels a response that is being made in
 // the background.
 func (s *Server) remove(c *call) *Error {
-	_, j, wrong := s.response(c, item.StatusFailed)
+	rec, j, wrong := s.response(c, item.StatusFailed)
+	if wrong == nil && j == nil && rec.Background && !ended(rec.Response) && s.resumer() != nil {
+		_, wrong = s.stopElsewhere(c.r.Context(), rec.ID())
+	}
 	if wrong != nil {
 		return wrong
 	}

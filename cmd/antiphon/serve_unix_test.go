@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
@@ -95,21 +96,31 @@ func (s *served) running() *os.File {
 	return f
 }
 
-// A server that is killed in the middle of responses leaves none in progress: the next one
-// finds them, and they are incomplete, with what was complete. They can be continued. J1 V2
+// A server that is killed in the middle of a response leaves none in progress: the next one
+// finds it, and it is incomplete, with what was complete. It can be continued. J1 V2
 func TestServeKilled(t *testing.T) {
 	s := servedAgent(t)
-	background := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/responses", strings.NewReader(`{"model":"it","input":"x","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	id := strings.Replace(resp.Header.Get("X-Request-Id"), "req_", "resp_", 1)
 	end := s.running()
 	s.process.signal(t, syscall.SIGKILL)
 	_, _ = s.process.wait(t)
 	end.Close()
 	s.start()
-	r := s.response(http.MethodGet, "responses/"+background.ID, "")
-	if r.Status != item.StatusIncomplete || r.Error == nil || len(r.Output) != 2 || !strings.Contains(r.Output[0].JSON(), "I wait.") || r.Output[1].Status() != item.StatusIncomplete {
-		t.Errorf("%s, %+v, %v", r.Status, r.Error, r.Output)
+	made := s.response(http.MethodGet, "responses/"+id, "")
+	if made.Status != item.StatusIncomplete || made.Error == nil || len(made.Output) != 2 || !strings.Contains(made.Output[0].JSON(), "I wait.") || made.Output[1].Status() != item.StatusIncomplete {
+		t.Errorf("%s, %+v, %v", made.Status, made.Error, made.Output)
 	}
-	next := s.response(http.MethodPost, "responses", `{"model":"it","input":"what now","previous_response_id":"`+background.ID+`"}`)
+	next := s.response(http.MethodPost, "responses", `{"model":"it","input":"what now","previous_response_id":"`+id+`"}`)
 	if next.Status != item.StatusCompleted {
 		t.Errorf("%s: %v", next.Status, next.Output)
 	}
@@ -122,19 +133,69 @@ func TestServeKilled(t *testing.T) {
 	}
 }
 
-// A server that is told to end lets running responses end within a bound; then they are
-// incomplete.
-func TestServeDrains(t *testing.T) {
+// A background response survives its server: the next one goes on where the log ends, whether
+// the server was killed or told to end. A call that was running has an unknown outcome. D2
+func TestServeGoesOn(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
+		s := servedAgent(t)
+		made := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+		end := s.running()
+		s.process.signal(t, sig)
+		_, _ = s.process.wait(t)
+		end.Close()
+		s.start()
+		r := s.final(made.ID)
+		if r.Status != item.StatusCompleted || len(r.Output) != 3 || !strings.Contains(r.Output[0].JSON(), "I wait.") || !strings.Contains(r.Output[2].JSON(), "Done: ") {
+			t.Errorf("%v: %s, %v", sig, r.Status, r.Output)
+		}
+		if call, err := item.As[item.MCPCall](r.Output[1]); err != nil || call.Error == nil {
+			t.Errorf("%v: %+v, %v", sig, call, err)
+		}
+		s.process.signal(t, syscall.SIGTERM)
+		if code, out := s.process.wait(t); code != 0 {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+	}
+}
+
+// final waits for the end of a response.
+func (s *served) final(id string) *api.Response {
+	s.t.Helper()
+	for {
+		r := s.response(http.MethodGet, "responses/"+id, "")
+		if r.Status != item.StatusQueued && r.Status != item.StatusInProgress {
+			return r
+		}
+		select {
+		case <-time.After(20 * time.Millisecond): // the server has no other way to tell
+		case <-s.t.Context().Done():
+			s.t.Fatal("the response does not end")
+		}
+	}
+}
+
+// Of two servers over one store one makes a response, and the other reads it and cancels
+// it. D1 D2
+func TestServeBeside(t *testing.T) {
 	s := servedAgent(t)
 	made := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
 	end := s.running()
-	s.process.signal(t, syscall.SIGTERM)
-	if code, out := s.process.wait(t); code != 0 {
-		t.Errorf("exit code %d: %s", code, out)
+	defer end.Close()
+	other := &served{t: t, dir: s.dir}
+	other.start()
+	if r := other.response(http.MethodGet, "responses/"+made.ID, ""); r.Status != item.StatusInProgress || len(r.Output) == 0 {
+		t.Errorf("%s, %v", r.Status, r.Output)
 	}
-	end.Close()
-	s.start()
-	if r := s.response(http.MethodGet, "responses/"+made.ID, ""); r.Status != item.StatusIncomplete {
-		t.Errorf("%s: %v", r.Status, r.Output)
+	if r := other.response(http.MethodPost, "responses/"+made.ID+"/cancel", ""); r.Status != item.StatusCancelled {
+		t.Errorf("%s, %v", r.Status, r.Output)
+	}
+	if r := s.final(made.ID); r.Status != item.StatusCancelled || !strings.Contains(r.Output[0].JSON(), "I wait.") {
+		t.Errorf("%s, %v", r.Status, r.Output)
+	}
+	for _, one := range []*served{s, other} {
+		one.process.signal(t, syscall.SIGTERM)
+		if code, out := one.process.wait(t); code != 0 {
+			t.Errorf("exit code %d: %s", code, out)
+		}
 	}
 }

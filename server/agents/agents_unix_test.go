@@ -7,15 +7,22 @@ package agents_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // fifo is a tool that runs until the test lets it end. running waits for it.
@@ -115,4 +122,114 @@ func TestDrain(t *testing.T) {
 	}
 	w.same(r)
 	w.refused(http.MethodPost, "responses", `{"model":"it","input":"x"}`, "about to stop")
+}
+
+// nobody makes a response of a folder whose server has gone away with a call running.
+func abandoned(t *testing.T) (dir, id string) {
+	t.Helper()
+	w := serving(t, waiting, waits, nil)
+	running := fifo(t, w)
+	made := w.create(`{"model":"it","input":"x","background":true}`)
+	end := running()
+	w.stop()
+	w.stop = func() {}
+	end()
+	return w.dir, made.ID
+}
+
+// alone opens the agent of a folder without a server.
+func alone(t *testing.T, dir string) *agents.Backend {
+	t.Helper()
+	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return &agents.Backend{
+		Store: in, Log: func(err error) { t.Log("logged:", err) },
+		Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
+	}
+}
+
+// again takes a response up, in a server that ends at once, and returns what Resume does.
+func again(t *testing.T, b *agents.Backend, id string) error {
+	t.Helper()
+	rec, err := b.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
+	return b.Resume(ctx, id, server.NewWriter(*rec.Response, func(api.Event) error {
+		end(server.ErrLeft)
+		return nil
+	}))
+}
+
+// A background response goes on in the next server. D2
+func TestGoesOn(t *testing.T) {
+	dir, id := abandoned(t)
+	next := reopened(t, dir, nil)
+	for {
+		if r := next.get(id); r.Status == item.StatusCompleted {
+			if got := kinds(r); got != "message:I wait. | mcp_call:wait | message:Done." || r.Usage == nil || r.Usage.TotalTokens == 0 {
+				t.Errorf("%s, %+v", got, r.Usage)
+			}
+			break
+		}
+		runtime.Gosched()
+	}
+	if ids, err := next.b.Unfinished(t.Context()); len(ids) > 0 || err != nil {
+		t.Error(ids, err)
+	}
+}
+
+// A response that ends its server each time fails after some attempts, and so does one whose
+// agent cannot be opened any more. Others are told to leave it alone until then. D4
+func TestTakenUpInVain(t *testing.T) {
+	dir, id := abandoned(t)
+	b := alone(t, dir)
+	for i := range 10 {
+		if err := again(t, b, id); err == nil {
+			if i != 5 {
+				t.Errorf("it failed after %d attempts", i)
+			}
+			break
+		} else if !errors.Is(err, server.ErrLeft) {
+			t.Fatal(err)
+		}
+	}
+	if rec, err := b.Get(t.Context(), id); err != nil || rec.Response.Status != item.StatusFailed || rec.Response.Error == nil {
+		t.Errorf("%+v, %v", rec.Response, err)
+	}
+
+	dir, id = abandoned(t)
+	b = alone(t, dir)
+	b.Agents[0].Config.Trust = nil
+	for range 3 {
+		if err := again(t, b, id); !errors.Is(err, server.ErrLeft) {
+			t.Error(err)
+		}
+	}
+	if rec, err := b.Get(t.Context(), id); err != nil || rec.Response.Status != item.StatusFailed || !strings.HasPrefix(kinds(rec.Response), "message:I wait.") {
+		t.Errorf("%+v, %v", rec.Response, err)
+	}
+	if ids, err := b.Unfinished(t.Context()); len(ids) > 0 || err != nil {
+		t.Error(ids, err)
+	}
+}
+
+// A response that nobody makes can be cancelled.
+func TestStopLeft(t *testing.T) {
+	dir, id := abandoned(t)
+	b := alone(t, dir)
+	if err := b.Stop(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := b.Get(t.Context(), id); err != nil || rec.Response.Status != item.StatusCancelled {
+		t.Errorf("%+v, %v", rec.Response, err)
+	}
+	if err := b.Stop(t.Context(), "resp_unknown"); !errors.Is(err, server.ErrNotFound) {
+		t.Error(err)
+	}
 }

@@ -50,7 +50,7 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 		return err
 	}
 	defer at.undo()
-	h, err := b.openHost(ctx, a, at, r)
+	h, err := openHost(ctx, a, at.store, at.session, r.Tools)
 	if err != nil {
 		return notOpened(a, err)
 	}

@@ -12,10 +12,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
@@ -53,24 +55,29 @@ type Backend struct {
 	memory ephemeral     // sessions of responses that are not stored, or of all
 	events server.Memory // the events of background responses
 
-	mu       sync.Mutex
-	active   map[string]*active // the responses that are being made, by id
-	unstored map[string]string  // the sessions of responses that are not stored, by the response's id
-	draining bool
-	idle     chan struct{} // closed when the last response ends while draining
+	mu            sync.Mutex
+	active        map[string]*active   // the responses that are being made, by id
+	unstored      map[string]string    // the sessions of responses that are not stored, by the response's id
+	busyElsewhere map[string]time.Time // sessions that others write to, and when to look again
+	refused       map[string]int       // how often a session could not be opened to go on
+	draining      bool
+	idle          chan struct{} // closed when the last response ends while draining
 }
 
 // active is a response that is being made.
 type active struct {
-	id      string
-	host    *host.Host
-	seq     int64                // the entry at which the response begins
-	input   []session.Body       // what the request adds to the session
-	end     func(cause error)    // cancels the run
-	ended   bool                 // the end is in the log
-	asked   jsontext.Value       // for the note about the end
-	decided *server.StoredObject // an end that somebody else decided, such as a cancellation
-	done    chan struct{}
+	id         string
+	host       *host.Host
+	seq        int64             // the entry at which the response begins
+	input      []session.Body    // what the request adds to the session
+	end        func(cause error) // cancels the run
+	background bool
+	request    jsontext.Value       // what the note about the beginning says of the request
+	cancelled  bool                 // by a delivery
+	ended      bool                 // the end is in the log
+	asked      jsontext.Value       // for the note about the end
+	decided    *server.StoredObject // an end that somebody else decided, such as a cancellation
+	done       chan struct{}
 }
 
 // ephemeral is a store in memory.
@@ -138,13 +145,38 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err != nil {
 		return err
 	}
-	h, err := b.openHost(ctx, a, at, r)
+	h, err := openHost(ctx, a, at.store, at.session, r.Tools)
 	if err != nil {
 		at.undo()
 		return notOpened(a, err)
 	}
-	run := &active{host: h, done: make(chan struct{})}
-	err = b.respond(ctx, a, at, run, r, w)
+	run := &active{host: h, background: r.Background != nil && *r.Background, done: make(chan struct{})}
+	if run.background {
+		run.request, err = kept(r)
+	}
+	if err == nil {
+		err = b.respond(ctx, a, at, run, r, w)
+	}
+	b.leave(run, at.undo)
+	return err
+}
+
+// enter registers a response that is being made.
+func (b *Backend) enter(run *active) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining {
+		return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_stopping", Message: "The server is about to stop."}
+	}
+	if b.active == nil {
+		b.active, b.unstored = map[string]*active{}, map[string]string{}
+	}
+	b.active[run.id] = run
+	return nil
+}
+
+// leave ends the work on a response. If it did not begin, undo is called.
+func (b *Backend) leave(run *active, undo func()) {
 	b.mu.Lock()
 	delete(b.active, run.id)
 	if len(b.active) == 0 && b.idle != nil {
@@ -153,19 +185,18 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	}
 	b.mu.Unlock()
 	if run.seq == 0 { // the request was refused
-		at.undo()
+		undo()
 	}
-	b.report(h.Close())
+	b.report(run.host.Close())
 	close(run.done)
-	return err
 }
 
-// openHost opens an agent in a session.
-func (b *Backend) openHost(ctx context.Context, a *Agent, at *place, r *server.Request) (*host.Host, error) {
+// openHost opens an agent in a session. tools are those of the client.
+func openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {
 	cfg := a.Config
-	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = at.store, at.session, false, "", true, nil, nil, nil, nil
+	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = in, id, false, "", true, nil, nil, nil, nil
 	cfg.Endpoint.Calls = func(name string) bool { // what the client runs is up to the client
-		return slices.ContainsFunc(r.Tools, func(def item.Tool) bool { return nameOf(def) == name })
+		return slices.ContainsFunc(tools, func(def item.Tool) bool { return nameOf(def) == name })
 	}
 	return host.Open(ctx, cfg)
 }
@@ -199,19 +230,15 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	}
 	seq := int64(len(h.Session.Log())) + 1
 	id := responseID(at.session, seq)
-	b.mu.Lock()
-	if b.draining {
-		b.mu.Unlock()
-		return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_stopping", Message: "The server is about to stop."}
+	run.id = id
+	if err := b.enter(run); err != nil {
+		return err
 	}
-	if b.active == nil {
-		b.active, b.unstored = map[string]*active{}, map[string]string{}
-	}
-	b.active[id], run.id = run, id
 	if !r.Stored {
+		b.mu.Lock()
 		b.unstored[id] = at.session
+		b.mu.Unlock()
 	}
-	b.mu.Unlock()
 	s := newShown(w, a.Name, id, names, h.Session.Log())
 	if err := w.Begin(id); err != nil {
 		return err
@@ -230,33 +257,57 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	if r.WarmUp {
 		return b.ends(ctx, run, w, func() error { return w.Complete() })
 	}
+	return b.runs(ctx, run, s, w)
+}
+
+// runs runs the agent, and ends the response.
+func (b *Backend) runs(ctx context.Context, run *active, s *shown, w *server.Writer) error {
+	h := run.host
 	var failure error
 	for ev, err := range h.Stream(ctx, "") {
 		if err != nil {
 			failure = err
 			continue
 		}
+		if e, ok := ev.(agent.Recorded); ok && cancels(e.Entry, run.id) {
+			run.cancelled = true
+		}
 		s.event(ev)
 	}
+	if run.background && (errors.Is(failure, session.ErrLost) || left(ctx)) && !run.cancelled {
+		return server.ErrLeft
+	}
+	res := h.Result()
+	if res == nil {
+		res = &agent.Result{}
+	}
+	return b.closes(ctx, run, s, w, res, failure)
+}
+
+// closes writes what is left of a response whose run has ended, and its end.
+func (b *Backend) closes(ctx context.Context, run *active, s *shown, w *server.Writer, res *agent.Result, failure error) error {
+	h := run.host
 	pending, err := agent.PendingApprovals(context.WithoutCancel(ctx), h.Session)
 	b.report(err)
 	if nested := s.finish(pending); len(nested) > 0 {
 		run.asked, err = listJSON(nested)
 		b.report(err)
 	}
-	res := h.Result()
-	if res == nil {
-		res = &agent.Result{}
-	}
-	w.Usage(usageOf(&res.Totals))
-	return b.ends(ctx, run, w, func() error { return b.finish(ctx, w, res, failure) })
+	used := usageOf(h.Session.Log()[run.seq:])
+	w.Usage(used)
+	return b.ends(ctx, run, w, func() error {
+		if run.cancelled {
+			return server.ErrCancelled
+		}
+		return b.finish(ctx, run, w, res, failure)
+	})
 }
 
 // ends writes the end of a response. If its client is gone, or it was cancelled, the log
 // is told.
 func (b *Backend) ends(ctx context.Context, run *active, w *server.Writer, end func() error) error {
 	err := end()
-	if run.ended {
+	if run.ended || errors.Is(err, server.ErrLeft) {
 		return err
 	}
 	r := w.Response()
@@ -277,12 +328,15 @@ func (b *Backend) fail(run *active, w *server.Writer, err error) error {
 }
 
 // finish writes the last event of a response.
-func (b *Backend) finish(ctx context.Context, w *server.Writer, res *agent.Result, failure error) error {
+func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res *agent.Result, failure error) error {
 	if errors.Is(context.Cause(ctx), errDrained) {
 		return w.Interrupt("server_error", interrupted)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if run.background && res.Why == agent.StopRequested && b.drains() {
+		return server.ErrLeft
 	}
 	switch res.Why {
 	case agent.StopEndTurn, agent.StopRefused, agent.StopApprovalPending:
@@ -318,12 +372,30 @@ func reasonOf(detail string) string {
 	return "max_output_tokens"
 }
 
-func usageOf(t *agent.Totals) api.Usage {
-	return api.Usage{
-		InputTokens: t.InputTokens, InputDetails: &api.InputTokensDetails{CachedTokens: t.CachedTokens, CacheWriteTokens: new(int64(0))},
-		OutputTokens: t.OutputTokens, OutputDetails: &api.OutputTokensDetails{ReasoningTokens: t.ReasoningTokens},
-		TotalTokens: t.TotalTokens + t.Nested.Tokens,
+// usageOf returns the usage of a part of a log.
+func usageOf(log []session.Entry) (u api.Usage) {
+	u.InputDetails = &api.InputTokensDetails{CacheWriteTokens: new(int64(0))}
+	u.OutputDetails = new(api.OutputTokensDetails)
+	add := func(used *api.Usage) {
+		if used != nil {
+			u.InputTokens = plan.Plus(u.InputTokens, used.InputTokens)
+			u.InputDetails.CachedTokens = plan.Plus(u.InputDetails.CachedTokens, used.Cached())
+			u.OutputTokens = plan.Plus(u.OutputTokens, used.OutputTokens)
+			u.OutputDetails.ReasoningTokens = plan.Plus(u.OutputDetails.ReasoningTokens, used.Reasoning())
+			u.TotalTokens = plan.Plus(u.TotalTokens, used.TotalTokens)
+		}
 	}
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.TurnEnded:
+			add(b.Usage)
+		case session.Compacted:
+			add(b.Usage)
+		case session.SubagentUsage:
+			u.TotalTokens = plan.Plus(u.TotalTokens, b.Tokens)
+		}
+	}
+	return u
 }
 
 // Drain refuses further requests and waits until no response is being made. If ctx ends
@@ -331,6 +403,11 @@ func usageOf(t *agent.Totals) api.Usage {
 func (b *Backend) Drain(ctx context.Context) {
 	b.mu.Lock()
 	b.draining = true
+	for _, run := range b.active {
+		if run.background { // another server goes on
+			run.host.StopAfterTurn()
+		}
+	}
 	var idle chan struct{}
 	if len(b.active) > 0 {
 		if b.idle == nil {
@@ -353,6 +430,12 @@ func (b *Backend) Drain(ctx context.Context) {
 	}
 	b.mu.Unlock()
 	<-idle
+}
+
+func (b *Backend) drains() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.draining
 }
 
 // place is where a response is made.

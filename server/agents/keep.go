@@ -72,7 +72,12 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	if err != nil {
 		return err
 	}
-	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background}
+	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background, Request: run.request}
+	if background {
+		if err := run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Tags: []string{tagBackground}}); err != nil {
+			return err
+		}
+	}
 	entries, err := run.host.Session.Append(ctx, append([]session.Body{n.body()}, run.input...)...)
 	if err == nil {
 		run.seq = entries[0].Seq
@@ -90,8 +95,15 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 		return err
 	}
 	n.Asked = run.asked
-	_, err = run.host.Session.Append(context.WithoutCancel(ctx), n.body())
-	run.ended = err == nil
+	ctx = context.WithoutCancel(ctx)
+	if _, err = run.host.Session.Append(ctx, n.body()); err == nil {
+		run.ended = true
+		if run.background {
+			b.report(run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Untag: []string{tagBackground}}))
+		}
+	} else if run.background && errors.Is(err, session.ErrLost) {
+		err = fmt.Errorf("%w: %w", server.ErrLeft, err)
+	}
 	return err
 }
 
@@ -165,7 +177,7 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
 		return rec, server.ErrNotFound
 	}
-	if !p.ended && !b.busy(in) {
+	if !p.ended && !b.busy(in) && (!p.begin.Background || !p.last) {
 		if s, err = b.recover(ctx, s, id, &p); err != nil {
 			return rec, err
 		}
@@ -228,8 +240,11 @@ func responseOf(log []session.Entry, p *part) (*api.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("agents: the note about %s: %w", p.begin.ResponseID, err)
 	}
-	if !p.ended && !p.last {
+	switch {
+	case !p.ended && !p.last:
 		interrupt(r)
+	case !p.ended && r.Status == item.StatusQueued:
+		r.Status = item.StatusInProgress
 	}
 	w := server.NewWriter(api.Response{ID: p.begin.ResponseID}, func(api.Event) error { return nil })
 	_ = w.Begin("")

@@ -26,6 +26,8 @@ type note struct {
 	ResponseID string `json:"response_id,omitempty"`
 	// Response is the object without its output, when it begins or when it has ended.
 	Response jsontext.Value `json:"response,omitempty"`
+	// Request is a background request without its input, for the server that goes on.
+	Request jsontext.Value `json:"request,omitempty"`
 	// Asked are the requests for approval of calls of subagents, which the log of the
 	// session does not have.
 	Asked      jsontext.Value `json:"asked,omitempty"`
@@ -43,6 +45,7 @@ type kind string
 
 const (
 	kindBegin        kind = "antiphon:response"
+	kindTakenUp      kind = "antiphon:response_taken_up"
 	kindEnd          kind = "antiphon:response_end"
 	kindDeleted      kind = "antiphon:response_deleted"
 	kindInstructions kind = "antiphon:instructions"

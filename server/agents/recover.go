@@ -41,7 +41,7 @@ func (b *Backend) Recover(ctx context.Context) {
 			b.report(err)
 			continue
 		}
-		if id := lastID(s.Log()); id != "" {
+		if id := lastID(s.Log()); id != "" && unfinished(s.Log()) == "" {
 			if _, err := b.Get(ctx, id); err != nil {
 				b.report(err)
 			}

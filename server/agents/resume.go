@@ -1,0 +1,392 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// A background response goes on in any server over the same store: its run is resumed
+// from the log, by the one that gets the lock of the session. The note about its
+// beginning has the request without its input, which the log has.
+
+const (
+	// tagBackground marks sessions that may have an unfinished background response.
+	tagBackground = "responses-background"
+	// mostTakenUp is how often a response is taken up. One that ends its server each time
+	// fails then. D4
+	mostTakenUp = 5
+	// mostRefused is how often this server tries to open the agent of a response.
+	mostRefused = 3
+	// busyTime is how long a session that another process writes to is left alone.
+	busyTime = 5 * time.Second
+)
+
+// kept returns the part of a background request that the log does not have otherwise: all
+// but the input, and answers to approvals.
+func kept(r *server.Request) (jsontext.Value, error) {
+	var answers []item.Item
+	for _, it := range r.Items {
+		if it.Type() == item.TypeMCPApprovalResponse {
+			answers = append(answers, it)
+		}
+	}
+	list, err := listJSON(answers)
+	if err != nil {
+		return nil, err
+	}
+	object, err := r.Object.With("input", item.JSON(list))
+	return jsontext.Value(object.JSON()), err
+}
+
+// Unfinished implements [server.Resumer].
+func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
+	var list []session.Info
+	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagBackground}, Owner: b.owner()}) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	now := time.Now()
+	for _, info := range list {
+		b.mu.Lock()
+		later := b.busyElsewhere[info.ID].After(now)
+		if !later {
+			delete(b.busyElsewhere, info.ID)
+		}
+		b.mu.Unlock()
+		if later || b.busy(info.ID) {
+			continue
+		}
+		s, err := b.read(ctx, b.store(), info.ID)
+		if errors.Is(err, server.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return ids, err
+		}
+		if id := unfinished(s.Log()); id != "" {
+			ids = append(ids, id)
+		} else if err := b.unmark(ctx, s); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
+}
+
+// unfinished returns the last response of a log if it is a background response that has
+// not ended.
+func unfinished(log []session.Entry) string {
+	id := lastID(log)
+	_, seq, _ := parseID(id)
+	if p := partOf(log, seq); p.from != 0 && p.begin.ResponseID == id && p.begin.Background && !p.ended && !p.deleted {
+		return id
+	}
+	return ""
+}
+
+// unmark removes the mark of a session without an unfinished response. A response that
+// begins meanwhile holds the lock.
+func (b *Backend) unmark(ctx context.Context, s *session.Session) error {
+	unlock, err := s.Lock(ctx)
+	if errors.Is(err, session.ErrBusy) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if unfinished(s.Log()) == "" {
+		err = b.store().Label(ctx, s.ID(), session.Labels{Untag: []string{tagBackground}})
+	}
+	return errors.Join(err, unlock())
+}
+
+// left reports whether a run ended because its server does.
+func left(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return errors.Is(cause, server.ErrLeft) || errors.Is(cause, errDrained)
+}
+
+// Resume implements [server.Resumer].
+func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error {
+	in, seq, ok := parseID(id)
+	if !ok || w == nil {
+		return server.ErrNotFound
+	}
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return leftOr(ctx, err)
+	}
+	if unfinished(s.Log()) != id {
+		return server.ErrLeft
+	}
+	p := partOf(s.Log(), seq)
+	r, err := api.ParseResponse(p.begin.Response)
+	if err != nil {
+		return err
+	}
+	a, err := b.named(r.Model)
+	if err != nil {
+		return server.ErrLeft // by a server that has this agent
+	}
+	req, err := api.ParseRequest(p.begin.Request)
+	if err != nil {
+		return fmt.Errorf("agents: the note about %s: %w", id, err)
+	}
+	h, err := openHost(ctx, a, b.store(), in, req.Tools)
+	if errors.Is(err, session.ErrBusy) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.busyElsewhere == nil {
+			b.busyElsewhere = map[string]time.Time{}
+		}
+		b.busyElsewhere[in] = time.Now().Add(busyTime)
+		return server.ErrLeft
+	}
+	if err != nil {
+		return b.notResumed(ctx, a, r, err, b.finishLater)
+	}
+	run := &active{id: id, seq: seq, host: h, background: true, done: make(chan struct{})}
+	if unfinished(h.Session.Log()) != id { // somebody was faster
+		b.report(h.Close())
+		return server.ErrLeft
+	}
+	if err := b.enter(run); err != nil {
+		b.report(h.Close())
+		return server.ErrLeft
+	}
+	err = b.resume(ctx, a, run, req, w)
+	b.leave(run, func() {})
+	return leftOr(ctx, err)
+}
+
+// leftOr returns the error of a response whose server may end.
+func leftOr(ctx context.Context, err error) error {
+	if err != nil && left(ctx) {
+		return server.ErrLeft
+	}
+	return err
+}
+
+// notResumed reports that the agent of a response cannot be opened. After some attempts
+// the response has failed, which write stores.
+func (b *Backend) notResumed(ctx context.Context, a *Agent, r *api.Response, err error, write func(context.Context, *api.Response) error) error {
+	if ctx.Err() != nil {
+		return server.ErrLeft
+	}
+	b.report(notOpened(a, err))
+	b.mu.Lock()
+	if b.refused == nil {
+		b.refused = map[string]int{}
+	}
+	b.refused[r.ID]++
+	last := b.refused[r.ID] >= mostRefused
+	b.mu.Unlock()
+	if last {
+		r.Status = item.StatusFailed
+		r.Error = &api.APIError{Code: "server_error", Message: "The server that made the response ended, and the agent cannot be opened to go on."}
+		r.Extra.Delete("error")
+		b.report(write(ctx, r))
+	}
+	return server.ErrLeft
+}
+
+// resume makes the rest of a response with an open host.
+func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Request, w *server.Writer) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	run.end = end
+	h := run.host
+	earlier, taken := h.Session.Log()[:run.seq-1], 0
+	before := plainState{}
+	for _, e := range h.Session.Log()[run.seq:] {
+		if n, ok := noteOf(e); ok && n.Kind == kindTakenUp {
+			taken++
+		}
+		if _, ok := e.Body.(session.CallStarted); ok && req.MaxToolCalls != nil {
+			req.MaxToolCalls = new(max(*req.MaxToolCalls-1, 0))
+		}
+		before.apply(e, run.id)
+	}
+	if _, err := h.Session.Append(ctx, note{Kind: kindTakenUp, ResponseID: run.id}.body()); err != nil {
+		return err
+	}
+	var names []string
+	ag, err := h.Agent(ctx)
+	if err == nil {
+		names, err = adapt(ctx, ag, &server.Request{Request: req, Stored: true})
+	}
+	if err != nil {
+		r := w.Response()
+		r.ID = run.id
+		return b.notResumed(ctx, a, r, err, func(ctx context.Context, r *api.Response) error { return b.ended(ctx, run, r) })
+	}
+	s := newShown(w, a.Name, run.id, names, earlier)
+	if err := w.Begin(run.id); err != nil {
+		return err
+	}
+	for _, e := range h.Session.Log()[run.seq:] {
+		s.entry(e)
+	}
+	shown := len(h.Session.Log())
+	switch {
+	case before.cancelled:
+		run.cancelled = true
+		return b.closes(ctx, run, s, w, &agent.Result{}, nil)
+	case before.stopped != "":
+		return b.closes(ctx, run, s, w, &agent.Result{Why: before.stopped, Detail: before.detail}, nil)
+	case taken >= mostTakenUp:
+		b.report(fmt.Errorf("agents: %s was taken up %d times, and its server ended each time", run.id, taken))
+		s.finish(nil)
+		return b.ends(ctx, run, w, func() error {
+			return w.Fail("server_error", fmt.Sprintf("The server ended %d times while it made the response.", taken+1))
+		})
+	}
+	if err := b.decideAgain(ctx, run, a, req, lastID(earlier)); err != nil {
+		return b.fail(run, w, err)
+	}
+	for _, e := range h.Session.Log()[shown:] {
+		s.entry(e)
+	}
+	return b.runs(ctx, run, s, w)
+}
+
+// decideAgain records the answers to approvals of the request that are not recorded yet. of
+// is the response that it continues.
+func (b *Backend) decideAgain(ctx context.Context, run *active, a *Agent, req *api.Request, of string) error {
+	items := req.InputItems()
+	if len(items) == 0 {
+		return nil
+	}
+	pending, err := agent.PendingApprovals(ctx, run.host.Session)
+	if err != nil {
+		return err
+	}
+	var answers []answered
+	for _, it := range items {
+		given, err := item.As[item.MCPApprovalResponse](it)
+		if err != nil {
+			return err
+		}
+		n := slices.IndexFunc(pending, func(p agent.PendingApproval) bool {
+			return approvalID(of, run.host.Session.ID(), &p) == given.ApprovalRequestID
+		})
+		if n >= 0 {
+			answers = append(answers, answered{pending[n], given})
+		}
+	}
+	return b.decide(ctx, run, a, answers)
+}
+
+// plainState is what the log says about the end of a run.
+type plainState struct {
+	asked     int64            // the last entry of a delivery
+	byOther   bool             // somebody asked for the end
+	stopped   agent.StopReason // why the run ended, if it did and is not to go on
+	detail    string
+	cancelled bool
+}
+
+func (p *plainState) apply(e session.Entry, id string) {
+	switch b := e.Body.(type) {
+	case session.Delivered:
+		p.asked = e.Seq + int64(b.Entries)
+		p.cancelled = p.cancelled || cancels(e, id)
+	case session.StopAsked:
+		p.byOther = p.byOther || e.Seq <= p.asked
+	case session.RunStarted:
+		p.stopped = ""
+	case session.Stopped:
+		p.stopped, p.detail = agent.StopReason(b.Why), b.Detail
+		if why := p.stopped; (why == agent.StopCancelled || why == agent.StopRequested) && !p.byOther {
+			p.stopped = "" // its server ended
+		}
+	}
+}
+
+// cancelKey is the key of the delivery that cancels a response.
+func cancelKey(id string) string { return "cancel " + id }
+
+// cancels reports whether an entry takes the delivery that cancels a response.
+func cancels(e session.Entry, id string) bool {
+	d, ok := e.Body.(session.Delivered)
+	return ok && d.Key == cancelKey(id)
+}
+
+// Stop implements [server.Resumer]. It tells the server that makes the response, through
+// the inbox of the session, or ends the response if nobody makes it.
+func (b *Backend) Stop(ctx context.Context, id string) error {
+	in, seq, ok := parseID(id)
+	if !ok {
+		return server.ErrNotFound
+	}
+	told := false
+	for until := time.Now().Add(lockTime); ; {
+		s, err := b.read(ctx, b.store(), in)
+		if err != nil {
+			return err
+		}
+		p := partOf(s.Log(), seq)
+		if p.from == 0 || p.deleted || p.begin.ResponseID != id {
+			return server.ErrNotFound
+		}
+		if p.ended || !p.last {
+			return nil
+		}
+		unlock, err := s.Lock(ctx)
+		switch {
+		case err == nil:
+			if unfinished(s.Log()) == id {
+				err = b.cancelled(ctx, s, id)
+			}
+			return errors.Join(err, unlock())
+		case !errors.Is(err, session.ErrBusy):
+			return err
+		case !told:
+			d := session.Delivery{Delivered: session.Delivered{Key: cancelKey(id), By: cmp.Or(b.By, "a client"), From: "cancel"}, Bodies: []session.Body{session.StopAsked{Why: string(agent.StopRequested)}}}
+			if _, err := s.Deliver(ctx, d); err != nil {
+				return err
+			}
+			told = true
+		case time.Now().After(until):
+			return errLocked
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// cancelled writes that a response was cancelled. The caller has the lock of the session.
+func (b *Backend) cancelled(ctx context.Context, s *session.Session, id string) error {
+	_, seq, _ := parseID(id)
+	r, err := api.ParseResponse(partOf(s.Log(), seq).begin.Response)
+	if err != nil {
+		return err
+	}
+	r.Status = item.StatusCancelled
+	n, err := endOf(id, r)
+	if err == nil {
+		_, err = s.Append(context.WithoutCancel(ctx), n.body())
+	}
+	return err
+}
+
+var _ server.Resumer = (*Backend)(nil)

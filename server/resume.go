@@ -1,0 +1,151 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+const (
+	// lookEvery is how often a server looks for responses that others left.
+	lookEvery = 2 * time.Second
+	// mostLooks is how many responses it tries to take up at once.
+	mostLooks = 16
+)
+
+// resumer returns the backend if its background responses survive a server, or nil.
+func (s *Server) resumer() Resumer {
+	if k, ok := s.keeper().(Resumer); ok {
+		return k
+	}
+	return nil
+}
+
+// closed returns the cause of the end of background responses when the server is closed.
+func (s *Server) closed() error {
+	if s.resumer() != nil {
+		return ErrLeft
+	}
+	return context.Canceled
+}
+
+// lookForLeft begins to look for background responses that other servers left, until the
+// server is closed.
+func (s *Server) lookForLeft() {
+	s.resuming.Do(func() {
+		k := s.resumer()
+		if k == nil || !s.has(Background) || !s.enter() {
+			return
+		}
+		s.mu.Lock()
+		ctx := s.living()
+		s.mu.Unlock()
+		go func() {
+			defer s.running.Done()
+			ticks := time.NewTicker(lookEvery)
+			defer ticks.Stop()
+			for {
+				s.takeUpAll(ctx, k)
+				select {
+				case <-ticks.C:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	})
+}
+
+// takeUpAll takes up what others left. It returns when each of the responses was taken up,
+// or is made by somebody else.
+func (s *Server) takeUpAll(ctx context.Context, k Resumer) {
+	ids, err := k.Unfinished(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.logf("antiphon server: looking for responses to go on with: %v", err)
+	}
+	places := make(chan struct{}, mostLooks)
+	for _, id := range ids {
+		select {
+		case places <- struct{}{}:
+			s.takeUp(ctx, k, id, func() { <-places })
+		case <-ctx.Done():
+			return
+		}
+	}
+	for range mostLooks {
+		select {
+		case places <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// takeUp goes on with a response, if nobody makes it. It calls begun once, when that is
+// known.
+func (s *Server) takeUp(ctx context.Context, k Resumer, id string, begun func()) {
+	rec, err := k.Get(ctx, id)
+	if err != nil || rec.Response == nil || ended(rec.Response) || !s.enter() {
+		begun() // an error is told when somebody asks for the response
+		return
+	}
+	j := s.again(k, rec)
+	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	j.cancel = func() { cancel(nil) }
+	stop := context.AfterFunc(ctx, func() { cancel(ErrLeft) })
+	done := make(chan struct{})
+	go func() {
+		defer s.running.Done()
+		defer cancel(nil)
+		defer stop()
+		defer close(done)
+		if wrong := s.run(lifetime, j); wrong != nil {
+			s.logf("antiphon server: going on with %s: %s", id, wrong.Message)
+		}
+	}()
+	go func() {
+		select {
+		case <-j.began:
+		case <-done:
+		}
+		begun()
+	}()
+}
+
+// again returns the job for the rest of a response.
+func (s *Server) again(k Resumer, rec StoredObject) *job {
+	yes := true
+	j := &job{
+		s: s, resume: k, began: make(chan struct{}), keep: true, rec: rec,
+		r: &Request{Request: &api.Request{Background: &yes}, Stored: true},
+	}
+	j.w = NewWriter(*rec.Response, j.emit)
+	j.w.clock, j.w.queued = s.now, true
+	j.w.admit = func(id string) (string, error) { return s.admit(j, id) }
+	return j
+}
+
+// stopElsewhere cancels a response that another server makes.
+func (s *Server) stopElsewhere(ctx context.Context, id string) (StoredObject, *Error) {
+	err := s.resumer().Stop(ctx, id)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return StoredObject{}, s.failure(err)
+	}
+	rec, _, err := s.lookUp(ctx, id, item.StatusCancelled)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return rec, notFound("Response", id)
+	case err != nil:
+		return rec, s.failure(err)
+	case !ended(rec.Response):
+		return rec, &Error{Status: http.StatusConflict, Type: invalidRequest, Message: "The response goes on in another server, which was told to cancel it. Please retry in a few seconds."}
+	}
+	return rec, nil
+}
