@@ -963,6 +963,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.BackendFunc]()},
 	{"server", reflect.TypeFor[server.Request]()},
 	{"server", reflect.TypeFor[server.Keeper]()},
+	{"server", reflect.TypeFor[server.Resumer]()},
 	{"server", reflect.TypeFor[server.TokenCounter]()},
 	{"server", reflect.TypeFor[server.Compactor]()},
 	{"server", reflect.TypeFor[server.ModelLister]()},
