@@ -12,7 +12,7 @@ import (
 )
 
 // Backend makes the responses that a [Server] serves. It may also implement
-// [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
+// [Keeper], [Recaller], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
 // backend does not implement. A backend must be safe for concurrent use.
 type Backend interface {
 	// Respond writes the response to a request. If it returns nil, the response is
@@ -105,6 +105,15 @@ var (
 	// ErrCancelled means that somebody else cancelled the response.
 	ErrCancelled = errors.New("the response was cancelled")
 )
+
+// Recaller is a [Keeper] that finds the stored response that a request continues without
+// naming it, because its client sent the history back.
+type Recaller interface {
+	// Recall returns the response whose history the input begins with, and how many items
+	// of the input are of that history. It returns "" if there is none. The server then
+	// treats the request as if it named the response.
+	Recall(ctx context.Context, model string, input []item.Item) (previous string, known int, err error)
+}
 
 // TokenCounter is a [Backend] that can count the tokens of a request.
 type TokenCounter interface {

@@ -48,6 +48,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil {
 		wrong = s.dereference(ctx, input)
 	}
+	if wrong == nil && req.PreviousResponseID == "" && req.Conversation == "" {
+		history, input, wrong = s.recall(ctx, r, input)
+	}
 	if s.keeper() != nil {
 		history = unanswered(history, input)
 	}
@@ -67,6 +70,30 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		return nil, wrong
 	}
 	return r, nil
+}
+
+// recall finds the stored response that the input repeats the history of. It returns the
+// calls of it that wait for their outputs, and the rest of the input.
+func (s *Server) recall(ctx context.Context, r *Request, input []item.Item) (waiting, rest []item.Item, _ *Error) {
+	k, ok := s.keeper().(Recaller)
+	if !ok || !s.has(Stored) {
+		return nil, input, nil
+	}
+	id, n, err := k.Recall(ctx, r.Model, input)
+	switch {
+	case err != nil:
+		return nil, nil, s.failure(err)
+	case id == "":
+		return nil, input, nil
+	}
+	named := *r.Request
+	named.PreviousResponseID = id
+	r.Request = &named
+	if waiting, wrong := s.remember(ctx, r, nil); wrong == nil {
+		return waiting, input[n:], nil
+	}
+	named.PreviousResponseID = "" // it cannot be continued: the input is all there is
+	return nil, input, nil
 }
 
 // remember finds the history that a request continues. If the backend keeps the history,

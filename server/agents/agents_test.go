@@ -165,7 +165,8 @@ func TestApprovalElsewhere(t *testing.T) {
 		t.Fatal(got)
 	}
 	w.same(again)
-	stateless := fmt.Sprintf(`{"model":"it","input":[{"role":"user","content":"Go."},%s,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, request.JSON(), request.ID())
+	made := strings.Replace(request.JSON(), request.ID(), "mcpr_none", 1)
+	stateless := fmt.Sprintf(`{"model":"it","input":[{"role":"user","content":"Go."},%s,{"type":"mcp_approval_response","approval_request_id":"mcpr_none","approve":true}]}`, made)
 	w.refused(http.MethodPost, "responses", stateless, "no call waits")
 	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(first.ID, "_")[1])
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -191,12 +192,15 @@ func (b *Backend) leave(run *active, undo func()) {
 	close(run.done)
 }
 
+// saysItReads matches the names of functions that only read, by what they say.
+var saysItReads = regexp.MustCompile(`(?i)^(get|list|read|search|find|look|fetch)(_|$|[A-Z])`)
+
 // openHost opens an agent in a session. tools are those of the client.
 func openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {
 	cfg := a.Config
 	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = in, id, false, "", true, nil, nil, nil, nil
-	cfg.Endpoint.Calls = func(name string) bool { // what the client runs is up to the client
-		return slices.ContainsFunc(tools, func(def item.Tool) bool { return nameOf(def) == name })
+	cfg.Endpoint.Calls = func(name string) bool { // of the rehearsal model, which is to change nothing
+		return saysItReads.MatchString(name) && slices.ContainsFunc(tools, func(def item.Tool) bool { return nameOf(def) == name })
 	}
 	return host.Open(ctx, cfg)
 }
