@@ -213,7 +213,7 @@ func usual(args []string, piped func() bool, commands []string) []string {
 	case asks(args, piped, commands):
 		return append([]string{"ask"}, args...)
 	}
-	return tagsLast(args)
+	return tagsLast(countsBack(args))
 }
 
 // commandNames returns the names of the commands, and of the commands of sessions, which

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ import (
 // config returns the configuration that the flags describe. It checks the flags
 // themselves; [host.Open] checks the rest.
 func (c *runCommand) config(env environment) (cfg host.Config, err error) {
-	if err := c.check(); err != nil {
+	if err := cmp.Or(lastByNumber(&c.Session, &c.Last), c.check()); err != nil {
 		return cfg, err
 	}
 	table, err := c.table(env)

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -169,14 +171,74 @@ func resolvedOnce(path string) (string, error) {
 
 // find returns the session that a person names; see [host.Find].
 func find(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
+	if n, counted := fromLast(name); counted {
+		return nth(ctx, store, n)
+	}
 	info, err := host.Find(ctx, store, name, archived)
 	return info, orList(err)
 }
 
 // findWhole is like find for commands that change or delete a session.
 func findWhole(ctx context.Context, store session.Catalog, name string, archived bool) (session.Info, error) {
+	if n, counted := fromLast(name); counted {
+		return nth(ctx, store, n)
+	}
 	info, err := host.FindWhole(ctx, store, name, archived)
 	return info, orList(err)
+}
+
+// counting begins what stands for -1, -2 and so on, which name the last session, the one before
+// it and so on. No session can have such a name, and it is not read as a flag.
+const counting = "/-"
+
+// countsBack replaces -1, -2 and so on in the place of a session's name.
+func countsBack(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		digits, isNumber := strings.CutPrefix(arg, "-")
+		if n, err := strconv.Atoi(digits); !isNumber || err != nil || n < 1 || strings.ContainsAny(digits, "+-") {
+			continue
+		}
+		named := i > 0 && (args[i-1] == "--session" || args[i-1] == "--attach" || args[i-1] == "--in")
+		if named || args[0] == "sessions" && i > 1 && (args[1] != "tag" || i == 2) && !strings.HasPrefix(args[i-1], "--") {
+			args[i] = counting + digits
+		}
+	}
+	return args
+}
+
+// fromLast returns the number behind [counting].
+func fromLast(name string) (n int, counted bool) {
+	digits, counted := strings.CutPrefix(name, counting)
+	n, err := strconv.Atoi(digits)
+	return n, counted && err == nil
+}
+
+// lastByNumber turns --session -1 into --last.
+func lastByNumber(name *string, last *bool) error {
+	n, counted := fromLast(*name)
+	switch {
+	case !counted:
+		return nil
+	case n > 1:
+		return usage(fmt.Errorf("--session -%d: only -1, the last session, can be named so; -r chooses another one", n))
+	}
+	*name, *last = "", true
+	return nil
+}
+
+// nth returns the nth session from the last that was written to, 1 being that one.
+func nth(ctx context.Context, in session.Catalog, n int) (found session.Info, err error) {
+	left := n
+	for info, err := range in.List(ctx, session.Query{Limit: n}) {
+		if err != nil {
+			return found, err
+		}
+		if left--; left == 0 {
+			return info, nil
+		}
+	}
+	return found, usage(fmt.Errorf("there are fewer sessions than -%d counts: antiphon sessions list shows them", n))
 }
 
 // orList adds the command that lists sessions, or the sessions that may have been
