@@ -187,7 +187,7 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment) (l
 		list = append(list, info)
 	}
 	for i, info := range list {
-		fmt.Fprintf(std.err, "%3d. %s  %s  %s\n", i+1, when(info.Updated), visible(cmp.Or(info.Name, info.ID)), shorten(visible(env.Hide(info.Title)), 60))
+		fmt.Fprintf(std.err, "%3d. %s  %s  %s%s\n", i+1, when(info.Updated), visible(cmp.Or(info.Name, info.ID)), shorten(visible(env.Hide(info.Title)), 60), busyWith(ctx, k, info))
 	}
 	return list, nil
 }

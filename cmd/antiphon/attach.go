@@ -36,6 +36,7 @@ type attached struct {
 	asked    map[string]bool         // calls that they were asked about
 	inside   int                     // subagents that are at work
 	stopped  *session.Stopped        // how the run ended, or nil
+	from     string                  // how answers are given, for those who read the log
 	delivers int                     // how often the person said something
 }
 
@@ -67,7 +68,7 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p := newPrinter(std, env)
 	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
 	p.colour = p.colour && !c.Plain
-	a := &attached{runCommand: c, std: std, who: who, store: store, info: info, show: p, audit: log, asked: map[string]bool{}}
+	a := &attached{runCommand: c, std: std, who: who, store: store, info: info, show: p, audit: log, asked: map[string]bool{}, from: "run"}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
 	if err := a.begin(ctx, s, c.Prompt); err != nil {
 		return err
@@ -245,7 +246,7 @@ func (a *attached) askNext(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), "run"
+	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), a.from
 	if a.audit != nil {
 		if err := a.audit.Write(ctx, host.Answered(p, d)...); err != nil {
 			return err

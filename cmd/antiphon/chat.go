@@ -10,10 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -32,7 +34,8 @@ type chatCommand struct {
 
 	Session   string   `group:"keep" placeholder:"NAME" xor:"which" help:"Continue the session NAME of this file, or begin it. Default: a new session with a name of its own."`
 	Last      bool     `group:"keep" short:"c" xor:"which" aliases:"continue" help:"Continue the most recently written session of this file; without FILE, of this folder."`
-	Choose    bool     `group:"keep" short:"r" xor:"which" help:"Choose the session to continue from a list."`
+	Choose    bool     `group:"keep" short:"r" xor:"which" help:"Choose the session to continue from a list, which tells what runs and what waits for you."`
+	Attach    string   `group:"keep" placeholder:"NAME" xor:"which" help:"Show the session NAME while another process runs it: say something to it, answer about its calls, stop it. It needs no FILE."`
 	Owner     string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
 	Tag       []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
 	storeFlag `group:"keep"`
@@ -69,7 +72,8 @@ Examples:
   antiphon chat examples/tour/tour.md
   antiphon chat agent.md --model qwen3 --base-url http://localhost:11434/v1
   antiphon chat agent.md -c
-  antiphon chat agent.md --session work`
+  antiphon chat agent.md --session work
+  antiphon chat --attach work`
 }
 
 // Run holds the conversation.
@@ -78,6 +82,13 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 	in, alsoFile := std.in.(*os.File)
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
 		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
+	}
+	var attach session.Info
+	if c.Attach != "" {
+		var err error
+		if attach, err = c.attached(ctx, env); err != nil {
+			return err
+		}
 	}
 	run, err := c.asRun(env)
 	if err != nil {
@@ -88,18 +99,24 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 		return err
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
-	t := &dialogue{tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	t := &dialogue{found: attach, tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if c.Plain {
 		t.face = newPlainFace(std)
-	} else if t.face, err = newLiveFace(in, out, env, t.colour); err != nil {
-		return err
+	} else {
+		var lost func()
+		ctx, lost = t.whenLost(ctx)
+		if t.face, err = newLiveFace(in, out, env, t.colour, lost); err != nil {
+			return err
+		}
 	}
 	err = t.hold(ctx)
-	if t.host != nil {
-		err = errors.Join(err, t.host.Close())
-	}
-	err = errors.Join(err, t.face.close())
-	if t.spoke {
+	err = errors.Join(err, t.close(), t.face.close())
+	switch {
+	case t.detached.Load():
+		fmt.Fprintf(std.err, "antiphon: workers go on with the session %s (antiphon work status says how); antiphon chat --attach %s%s shows it\n", printable(t.name()), quoted(t.name()), t.chat.again())
+	case t.left:
+		fmt.Fprintf(std.err, "antiphon: left %s, which runs on; antiphon chat --attach %s%s returns\n", printable(t.name()), quoted(t.name()), t.chat.again())
+	case t.spoke:
 		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; %s continues it\n", printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
 	}
 	if errors.Is(err, io.EOF) {
@@ -110,6 +127,9 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 
 // asRun returns antiphon run with the same flags.
 func (c *chatCommand) asRun(env environment) (*runCommand, error) {
+	if err := lastByNumber(&c.Session, &c.Last); err != nil {
+		return nil, err
+	}
 	run := &runCommand{File: agentFile(env, c.File), runFlags: runFlags{
 		Session: cmp.Or(c.Session, timedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
@@ -131,6 +151,26 @@ func (c *chatCommand) asRun(env environment) (*runCommand, error) {
 		run.among = []string{folder}
 	}
 	return run, nil
+}
+
+// attached finds the session to attach to, and takes its file as that of the chat.
+func (c *chatCommand) attached(ctx context.Context, env environment) (info session.Info, err error) {
+	if c.File != "" {
+		return info, usage(errors.New("--attach needs no FILE: the session names its own"))
+	}
+	k, err := c.open(ctx, env, false)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	if info, err = findWhole(ctx, k, c.Attach, false); err != nil {
+		return info, err
+	}
+	if err := movable(info); err != nil {
+		return info, err
+	}
+	c.File, c.Session = info.Path, info.ID
+	return info, nil
 }
 
 // comeBack returns a command that continues the session.
@@ -160,6 +200,9 @@ type face interface {
 	next(ctx context.Context) (string, error)
 	// working says that a reply is under way until end is called.
 	working(stop func(), steer func(string) error) (end func())
+	// watching is like working, for what another program does: it goes on when the person
+	// leaves.
+	watching(stop func(), steer func(string) error) (end func())
 	asking() (end func())
 	status(text string)
 	said(text string)
@@ -189,9 +232,19 @@ type dialogue struct {
 	spoke      bool          // the session is kept
 	print      *printer
 	used       *agent.Account
-	size       int64   // tokens of the last request and reply
-	window     int64   // of the model's context, as the endpoint reported it
-	undone     *undone // by the last /undo, for /redo; nil once more was said
+	size       int64        // tokens of the last request and reply
+	window     int64        // of the model's context, as the endpoint reported it
+	found      session.Info // the session, before it is open
+	others     bool         // what somebody else said comes next
+	held       []string     // prompts that were typed while the session ran elsewhere
+	here       atomic.Pointer[openSession]
+	older      map[string]bool // keys of deliveries that were there when the session was opened
+	began      int64           // the entry that began the last run
+	moved      string          // why the session goes on elsewhere, or ""
+	taken      string          // why it was taken from workers, or ""
+	detached   atomic.Bool     // it was left to workers
+	left       bool            // the person has left a session that runs elsewhere
+	undone     *undone         // by the last /undo, for /redo; nil once more was said
 
 	collapses bool           // the person wants markers for what was read again
 	ended     int64          // the entry of the last turn's end
@@ -203,17 +256,77 @@ func (t *dialogue) hold(ctx context.Context) error {
 	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
 	t.who = newPerson(t.std)
 	t.who.types, t.who.colour, t.who.columns, t.who.asks = true, t.colour, t.face.width, t.face.asking
+	if err := t.begin(ctx); err != nil {
+		return err
+	}
+	for {
+		text, err := t.next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case t.moved != "":
+		case strings.HasPrefix(text, "!"):
+			fmt.Fprintln(t.std.err, "!! a shell line cannot be run from here, because it would have neither the sandbox nor the question and the log entry of a call; ask for it, or suspend with Ctrl-Z. To send a text that begins with !, put a blank before it")
+		case strings.HasPrefix(text, "/"):
+			err = t.command(ctx, text)
+		default:
+			err = t.turn(ctx, text)
+		}
+		if err != nil {
+			return err
+		}
+		if t.moved != "" || t.detached.Load() {
+			if err := t.goneElsewhere(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// goneElsewhere lets the session go, because somebody else goes on with it, and shows it from then
+// on.
+func (t *dialogue) goneElsewhere(ctx context.Context) error {
+	why := t.moved
+	t.moved = ""
+	t.found = t.info
+	err := t.close()
+	if err != nil {
+		return err
+	}
+	if t.detached.Load() {
+		return io.EOF
+	}
+	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", printable(t.env.Hide(why)))
+	if err := t.visit(ctx, t.found, "", true); err != nil {
+		return err
+	}
+	t.found = session.Info{}
+	return t.begin(ctx)
+}
+
+// begin opens the session, as soon as nobody else runs it, and answers what has no answer.
+func (t *dialogue) begin(ctx context.Context) error {
 	opening, opened := t.untilLeft(ctx)
-	defer opened()
+	defer func() { opened() }()
 	err := t.choose(opening)
-	if err == nil {
+	busy := ""
+	visits := err == nil && t.found.ID != "" // by --attach
+	for err == nil {
+		if visits {
+			opened()
+			if err := t.visit(ctx, t.found, busy, false); err != nil {
+				return err
+			}
+			opening, opened = t.untilLeft(ctx)
+		}
 		err = t.open(opening)
+		if visits = errors.Is(err, session.ErrBusy) && t.found.ID != ""; !visits {
+			break
+		}
+		busy, err = holderOf(err), nil
 	}
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
 		return io.EOF
-	}
-	if errors.Is(err, session.ErrBusy) {
-		return fmt.Errorf("%w; antiphon run %s --session %s%s shows it", err, quoted(t.run.File), quoted(t.cfg.Session), t.chat.again())
 	}
 	if none := new(host.NoLastError); errors.As(err, &none) {
 		return errNoneYet
@@ -222,7 +335,7 @@ func (t *dialogue) hold(ctx context.Context) error {
 		return t.run.unopened(err)
 	}
 	opened()
-	t.recall(mostRecalled)
+	t.recall(t.host.Session.Entries(), mostRecalled)
 	if host.AsksSomething(t.host.Session) && host.Unanswered(t.host.Session) {
 		if t.host.Fresh() {
 			t.face.said(lastAsked(t.host.Session))
@@ -233,20 +346,10 @@ func (t *dialogue) hold(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
-		text, err := t.face.next(ctx)
-		if err != nil {
-			return err
-		}
-		if strings.HasPrefix(text, "/") {
-			err = t.command(ctx, text)
-		} else {
-			err = t.turn(ctx, text)
-		}
-		if err != nil {
-			return err
-		}
+	if t.moved != "" || t.detached.Load() {
+		return t.goneElsewhere(ctx)
 	}
+	return nil
 }
 
 // untilLeft returns a context that also ends when the person leaves.
@@ -274,7 +377,7 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 		return nil
 	}
 	if c.Last {
-		t.cfg.Session, t.cfg.Last = "", true
+		t.cfg.Session, t.cfg.Last, c.Last = "", true, false
 		return nil
 	}
 	list, err := t.run.choices(ctx, t.std, t.env)
@@ -295,7 +398,7 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 		}
 		n := 0
 		if _, err := fmt.Sscan(line, &n); err == nil && n >= 1 && n <= len(list) {
-			t.cfg.Session = list[n-1].ID
+			t.cfg.Session, c.Choose = list[n-1].ID, false
 			return nil
 		}
 	}
@@ -307,6 +410,13 @@ func (t *dialogue) open(ctx context.Context) error {
 	cfg.FrontEnd = front(t.std, t.env, false)
 	cfg.Notify = t.run.notify(t.std, t.face)
 	cfg.Asker, cfg.Approver = t.who, t.who.approve
+	permit := cfg.Permit
+	cfg.Permit = func(info session.Info) error {
+		if t.found = info; permit != nil {
+			return permit(info)
+		}
+		return nil
+	}
 	hide := t.env.Hider()
 	cfg.Live = func(call tool.Call, _ bool, text []byte) { t.face.last(callKey(call.ID), hide(string(text))) }
 	if err := t.trusted(&cfg); err != nil {
@@ -317,18 +427,53 @@ func (t *dialogue) open(ctx context.Context) error {
 		return err
 	}
 	t.host, t.info, t.fileEffort = h, h.Info, nil
+	t.here.Store(&openSession{h.Store, h.Info})
+	t.began, t.older = 0, map[string]bool{}
+	for d, err := range h.Session.Deliveries(ctx) { // requests to let it go that were for others
+		if err == nil {
+			t.older[d.Key] = true
+		}
+	}
 	t.spoke = !h.Fresh()
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
+	t.printer(h.Session.Entries())
+	t.tell()
+	return nil
+}
+
+// openSession is the session that is open, for other goroutines.
+type openSession struct {
+	store keeper
+	info  session.Info
+}
+
+// close closes the session, if it is open.
+func (t *dialogue) close() error {
+	h := t.host
+	if h == nil {
+		return nil
+	}
+	t.host = nil
+	t.here.Store(nil)
+	var err error
+	if t.taken != "" && !host.Unanswered(h.Session) {
+		err = answeredHere(context.Background(), h.Store, h.Session.ID(), t.taken)
+		t.taken = ""
+	}
+	return errors.Join(err, h.Close())
+}
+
+// printer makes what shows entries, and counts those that are there.
+func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print = newPrinter(t.std, t.env)
 	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
 	_, t.print.shows = t.face.(*liveFace)
-	t.print.recall(h.Session)
 	t.used, t.size, t.window = new(agent.Account), 0, 0
-	for e := range h.Session.Entries() {
+	for e := range entries {
+		t.print.calls.Add(e)
+		t.print.setup.Apply(e.Body)
 		t.count(e)
 	}
-	t.tell()
-	return nil
 }
 
 // trusted sets who decides about what the file may do. What the person said holds for the whole
@@ -385,10 +530,9 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	if t.host.Fresh() { // it is deleted when it is closed
 		t.cfg.Session, t.cfg.Tags = name, t.run.Tag
 	}
-	if err := t.host.Close(); err != nil {
+	if err := t.close(); err != nil {
 		return err
 	}
-	t.host = nil
 	change(&t.cfg)
 	err := t.open(ctx)
 	if err == nil {
@@ -405,14 +549,14 @@ const mostRecalled = 4
 
 // recall shows the end of a session that continues, at most so many messages or, with 0, all, and
 // puts what the person said into the history.
-func (t *dialogue) recall(most int) {
+func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 	type message struct {
 		user bool
 		text string
 	}
 	var all []message
 	var asked []string
-	for e := range t.host.Session.Entries() {
+	for e := range entries {
 		var it item.Item
 		switch b := e.Body.(type) {
 		case session.InputItem:
@@ -436,7 +580,7 @@ func (t *dialogue) recall(most int) {
 		all = append(all, message{user, text})
 	}
 	t.face.remember(asked, t.draft())
-	if t.host.Fresh() || len(all) == 0 {
+	if len(all) == 0 || t.host != nil && t.host.Fresh() {
 		return
 	}
 	if before := len(all) - most; before > 0 && most > 0 {
@@ -463,7 +607,7 @@ func (t *dialogue) draft() string {
 		return ""
 	}
 	name := t.info.ID
-	if t.host.Fresh() {
+	if t.host != nil && t.host.Fresh() {
 		name = "new-" + session.Fingerprint(t.info.Path)
 	}
 	return filepath.Join(filepath.Dir(usual), "drafts", name)
@@ -620,6 +764,19 @@ func (t *dialogue) follow(ev agent.Event) {
 	case agent.Recorded:
 		t.count(ev.Entry)
 		switch b := ev.Body.(type) {
+		case session.RunStarted:
+			t.began = ev.Seq
+		case session.StopAsked:
+			if b.Run == t.began {
+				t.moved = cmp.Or(b.Detail, "somebody asked for it")
+			}
+		case session.Delivered:
+			t.others = b.By != thePerson
+		case session.InputItem:
+			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
+				t.face.said(m.Content.Display())
+			}
+			t.others = false
 		case session.TurnEnded:
 			t.ended = ev.Seq
 			t.face.endText()
@@ -643,6 +800,9 @@ func (t *dialogue) follow(ev agent.Event) {
 func (t *dialogue) steer(ctx context.Context) func(string) error {
 	s := t.host.Session
 	return func(text string) error {
+		if text == "/detach" {
+			return t.handOver(ctx)
+		}
 		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
 		_, err := s.Deliver(ctx, d)
 		return err
@@ -698,6 +858,7 @@ var chatCommands = []tui.Command{
 	{Name: "context", Arguments: "[drop ENTRY]", Help: "show what fills the model's window, or take something out of it"},
 	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
 	{Name: "cost", Help: "show what this conversation used"},
+	{Name: "detach", Help: "while the agent works: leave it to workers, and leave"},
 	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
 	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
@@ -718,9 +879,9 @@ var chatCommands = []tui.Command{
 // liveFace is a terminal that is redrawn.
 type liveFace struct{ t *tui.Terminal }
 
-func newLiveFace(in, out *os.File, env environment, colour bool) (*liveFace, error) {
+func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*liveFace, error) {
 	editor := strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"]))
-	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Editor: editor})
+	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Editor: editor})
 	return &liveFace{t}, err
 }
 
@@ -737,18 +898,19 @@ func (f *liveFace) last(key, text string) {
 	}
 }
 
-func (f *liveFace) text() io.Writer                                  { return f.t.Text() }
-func (f *liveFace) notes() io.Writer                                 { return f.t.Notes() }
-func (f *liveFace) lines() io.Reader                                 { return f.t.Lines() }
-func (f *liveFace) width() int                                       { return f.t.Width() }
-func (f *liveFace) endText()                                         { f.t.EndText() }
-func (f *liveFace) next(ctx context.Context) (string, error)         { return f.t.Next(ctx) }
-func (f *liveFace) working(stop func(), s func(string) error) func() { return f.t.Working(stop, s) }
-func (f *liveFace) asking() func()                                   { return f.t.Ask() }
-func (f *liveFace) status(text string)                               { f.t.SetStatus(text) }
-func (f *liveFace) said(text string)                                 { f.t.Say(text) }
-func (f *liveFace) put(text string)                                  { f.t.Put(text) }
-func (f *liveFace) close() error                                     { return f.t.Close() }
+func (f *liveFace) text() io.Writer                                   { return f.t.Text() }
+func (f *liveFace) notes() io.Writer                                  { return f.t.Notes() }
+func (f *liveFace) lines() io.Reader                                  { return f.t.Lines() }
+func (f *liveFace) width() int                                        { return f.t.Width() }
+func (f *liveFace) endText()                                          { f.t.EndText() }
+func (f *liveFace) next(ctx context.Context) (string, error)          { return f.t.Next(ctx) }
+func (f *liveFace) working(stop func(), s func(string) error) func()  { return f.t.Working(stop, s) }
+func (f *liveFace) watching(stop func(), s func(string) error) func() { return f.t.Watching(stop, s) }
+func (f *liveFace) asking() func()                                    { return f.t.Ask() }
+func (f *liveFace) status(text string)                                { f.t.SetStatus(text) }
+func (f *liveFace) said(text string)                                  { f.t.Say(text) }
+func (f *liveFace) put(text string)                                   { f.t.Put(text) }
+func (f *liveFace) close() error                                      { return f.t.Close() }
 
 func (f *liveFace) copy(text string) error {
 	f.t.Copy(text)

@@ -21,7 +21,7 @@ import (
 )
 
 // comes lists commands of other programs, and of this one's plan, that are not there yet.
-const comes = "attach detach fullscreen theme"
+const comes = "attach fullscreen theme"
 
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.
@@ -37,7 +37,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "keys":
 		t.keys()
 	case "redraw":
-		t.recall(0)
+		t.recall(t.host.Session.Entries(), 0)
 	case "tools":
 		err = t.tools(ctx)
 	case "allow":
@@ -78,6 +78,10 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		err = t.copy(rest)
 	case "compact":
 		err = t.compact(ctx, rest)
+	case "detach":
+		if err = t.handOver(ctx); err == nil {
+			return io.EOF
+		}
 	case "steer":
 		err = errors.New("nothing is under way that could be told something; send it as a prompt")
 	default:

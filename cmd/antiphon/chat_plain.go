@@ -124,6 +124,11 @@ func (f *plainFace) next(ctx context.Context) (string, error) {
 	}
 }
 
+// watching is working for what another program does.
+func (f *plainFace) watching(stop func(), steer func(string) error) (end func()) {
+	return f.working(stop, steer)
+}
+
 // working says every ten seconds that the work goes on. U4
 func (f *plainFace) working(stop func(), _ func(string) error) (end func()) {
 	over := make(chan struct{})

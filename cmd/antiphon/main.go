@@ -52,6 +52,10 @@ func main() {
 	go func() {
 		select {
 		case <-hangup:
+			if lost := hungUp.Load(); lost != nil {
+				(*lost)() // a chat leaves its work to workers, or ends
+				return
+			}
 			end()
 		case <-ctx.Done():
 		}

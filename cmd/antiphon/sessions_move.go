@@ -59,7 +59,10 @@ func (m *mover) free(ctx context.Context, once bool) error {
 		switch {
 		case once && asked > 0 && run != asked:
 			return nil
-		case run > 0 && run != asked:
+		case run == 0 && asked == 0: // a chat waits for its person: it lets the session go
+			run = lastRun(s)
+		}
+		if run > 0 && run != asked {
 			if err := m.ask(ctx, s, run, holderOf(err)); err != nil {
 				return err
 			}
@@ -79,6 +82,16 @@ func underWay(s *session.Session) (run int64) {
 			run = e.Seq
 		case session.Stopped:
 			run = 0
+		}
+	}
+	return run
+}
+
+// lastRun returns the number of the entry that began the last run, or 0.
+func lastRun(s *session.Session) (run int64) {
+	for e := range s.Entries() {
+		if _, ok := e.Body.(session.RunStarted); ok {
+			run = e.Seq
 		}
 	}
 	return run

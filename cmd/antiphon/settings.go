@@ -40,7 +40,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -94,6 +94,9 @@ func parseSettings(path string, text []byte) (map[string]string, error) {
 				return nil, bad(a.Name+" is not a setting for all agents", "settings are "+strings.Join(slices.Sorted(maps.Keys(settable)), " and ")+"; others belong in an agent's file")
 			case strings.TrimSpace(a.Value) == "":
 				return nil, bad(a.Name+" is empty", "give it a value, or leave it out")
+			}
+			if a.Name == "hangup" && a.Value != "detach" && a.Value != "stop" {
+				return nil, bad(fmt.Sprintf("hangup is %q", a.Value), "it is detach, or stop")
 			}
 			if at, err := url.Parse(a.Value); a.Name == "base_url" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "") {
 				return nil, bad(fmt.Sprintf("base_url is %q", a.Value), "it is a URL such as http://localhost:11434/v1")
@@ -195,7 +198,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path

@@ -148,6 +148,10 @@ func (t *Terminal) enter() {
 		}
 		return
 	}
+	if t.stop != nil && slices.Contains(t.opts.Now, strings.TrimSpace(text)) {
+		t.send(strings.TrimSpace(text), true)
+		return
+	}
 	if rest, ok := strings.CutPrefix(text, "/steer "); ok {
 		t.send(rest, true)
 		return
@@ -215,7 +219,7 @@ func (t *Terminal) depart() {
 		return
 	}
 	t.leaving = true
-	if t.stop != nil {
+	if t.stop != nil && !t.others {
 		t.stop()
 	}
 	close(t.left)

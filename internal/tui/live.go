@@ -24,8 +24,8 @@ func (t *Terminal) redraw() {
 	if err := t.screen.draw(width, lines, next); err != nil {
 		t.mu.Lock()
 		t.fail(err)
-		t.depart()
 		t.mu.Unlock()
+		t.gone()
 	}
 }
 

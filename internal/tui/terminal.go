@@ -29,6 +29,13 @@ type Options struct {
 	// Files returns the names of files that begin with a text, to complete words that begin
 	// with @. Nil means that there are none.
 	Files func(begin string) []string
+	// Now are commands that mean the work that is under way: they go to the steer function
+	// of [Terminal.Working], without waiting for its end.
+	Now []string
+	// Lost is called at most once, when the terminal is gone. If it is nil, that is as if the
+	// person left: the work is stopped. Otherwise the work goes on, and what is written is
+	// lost.
+	Lost func()
 	// Back is the prompt that Esc twice sends while nothing works; "" means none.
 	Back string
 	// Editor is the command line of the editor for long drafts; "" means none.
@@ -59,7 +66,9 @@ type Terminal struct {
 	steer   func(string) error // says something to the work
 	asking  bool               // a question waits for a line
 	stashed state              // the draft while a question is asked
+	others  bool               // it is the work of another program
 	leaving bool
+	lost    bool // the terminal is gone, and the work goes on
 	asked   bool // ctrl+c was typed in an empty draft
 	escaped bool // esc was typed while nothing worked
 	blurred bool // the window does not have the focus, as far as the terminal tells
@@ -149,9 +158,22 @@ func (t *Terminal) finish() {
 }
 
 func (t *Terminal) fail(err error) {
-	if t.err == nil {
+	if t.err == nil && !t.lost {
 		t.err = err
 	}
+}
+
+// gone is called when the terminal is gone.
+func (t *Terminal) gone() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.opts.Lost == nil || t.leaving {
+		t.depart()
+		return
+	}
+	t.lost, t.err, t.leaving = true, nil, true
+	close(t.left)
+	go t.opts.Lost()
 }
 
 // Left is closed when the person leaves.
@@ -194,8 +216,8 @@ func (t *Terminal) run() {
 			return
 		case ev, ok := <-t.in.events:
 			if !ok {
-				t.depart() // the terminal is gone
 				t.in.events = nil
+				t.gone()
 				continue
 			}
 			t.event(ev)
@@ -453,10 +475,20 @@ func (t *Terminal) Next(ctx context.Context) (string, error) {
 // Working says that the program works until end is called: stop ends the work, and steer
 // says something to it.
 func (t *Terminal) Working(stop func(), steer func(string) error) (end func()) {
+	return t.work(stop, steer, false)
+}
+
+// Watching is like Working, for the work of another program: it does not end when the person
+// leaves.
+func (t *Terminal) Watching(stop func(), steer func(string) error) (end func()) {
+	return t.work(stop, steer, true)
+}
+
+func (t *Terminal) work(stop func(), steer func(string) error, others bool) (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stop, t.steer, t.worked = stop, steer, time.Now()
-	if t.leaving {
+	t.stop, t.steer, t.others, t.worked = stop, steer, others, time.Now()
+	if t.leaving && !t.lost && !others {
 		stop()
 	}
 	return func() {

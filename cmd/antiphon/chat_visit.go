@@ -1,0 +1,442 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// This file is about conversations that run elsewhere: a chat shows a session that another
+// process runs, and leaves its own to workers. J2
+
+// visitor is a chat at a session that another process runs.
+type visitor struct {
+	*attached
+	t   *dialogue
+	log *session.Session
+
+	working func()    // ends what the terminal shows of the work; nil if none is under way
+	since   time.Time // when the session was last seen to be somebody's
+}
+
+// settles is how long a session that was given away may be nobody's before it goes on here.
+const settles = 20 * time.Second
+
+// visit shows the session until nobody runs it any more. It returns [io.EOF] if the person
+// leaves. With moved, whoever the session was given to may need a moment to take it.
+func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, moved bool) (err error) {
+	store, err := t.run.open(ctx, t.env, false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	log, err := auditLog(t.env)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, store, info.ID)
+	if err != nil {
+		return err
+	}
+	t.info, t.spoke = info, true
+	t.cfg.Session, t.cfg.Last = info.ID, false
+	t.printer(slices.Values(s.Log()[:0]))
+	v := &visitor{t: t, log: s, attached: &attached{runCommand: t.run, std: t.std, who: t.who, store: store, info: info, show: t.print, audit: log, asked: map[string]bool{}, from: "chat"}}
+	if err := v.begin(ctx, s, ""); err != nil {
+		return err
+	}
+	if moved {
+		v.since = time.Now()
+	}
+	before := s.Log()[:v.shown]
+	for _, e := range before {
+		t.count(e)
+	}
+	t.tell()
+	if !moved {
+		t.recall(slices.Values(before), mostRecalled)
+	}
+	switch over, err := v.over(ctx); {
+	case err != nil:
+		return err
+	case over:
+		fmt.Fprintf(t.std.err, "antiphon: nobody runs %s, so it goes on here\n", printable(t.name()))
+		return nil
+	}
+	who := cmp.Or(holder, "another process, or a worker soon,")
+	fmt.Fprintf(t.std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", printable(t.name()), printable(who))
+	if underWay(s) > 0 {
+		v.works(ctx)
+	} else if v.asks, err = agent.PendingApprovals(ctx, s); err != nil {
+		return err
+	}
+	defer v.rests()
+	return v.stay(ctx)
+}
+
+// name is what people call the session.
+func (t *dialogue) name() string { return cmp.Or(t.info.Name, t.info.ID) }
+
+// deliver leaves something for the run, or for the next one.
+func (v *visitor) deliver(ctx context.Context, later bool, body session.Body) error {
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "chat", Queued: later}, Bodies: []session.Body{body}}
+	_, err := v.log.Deliver(ctx, d)
+	return err
+}
+
+// works shows that the other process works: Esc asks it to stop.
+func (v *visitor) works(ctx context.Context) {
+	if v.working != nil {
+		return
+	}
+	stop := func() {
+		if err := v.deliver(ctx, false, session.StopAsked{Detail: "asked at the terminal of " + accountName()}); err != nil {
+			fmt.Fprintln(v.std.err, "!! "+printable(v.t.env.Hide(err.Error())))
+		}
+	}
+	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.deliver(ctx, false, session.InputItem{Item: item.User(text)}) })
+}
+
+func (v *visitor) rests() {
+	if v.working != nil {
+		v.working()
+		v.working = nil
+	}
+}
+
+// stay follows the session.
+func (v *visitor) stay(ctx context.Context) error {
+	t := v.t
+	watching, end := context.WithCancel(ctx)
+	prompts, entries := make(chan string), make(chan session.Entry)
+	var failed error // of watching, once entries is closed
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(prompts)
+		for {
+			text, err := t.face.next(watching)
+			if err != nil {
+				return
+			}
+			select {
+			case prompts <- text:
+			case <-watching.Done():
+				t.held = append(t.held, text)
+				return
+			}
+		}
+	})
+	reading.Go(func() {
+		defer close(entries)
+		for e, err := range v.log.Watch(watching, v.shown) {
+			if failed = err; err != nil {
+				return
+			}
+			select {
+			case entries <- e:
+			case <-watching.Done():
+				return
+			}
+		}
+	})
+	defer reading.Wait()
+	defer end()
+	look := time.NewTicker(lookAfter)
+	defer look.Stop()
+	for {
+		if err := v.askNext(ctx); errors.Is(err, agent.ErrNobody) || ctx.Err() != nil {
+			return v.leave(ctx)
+		} else if err != nil {
+			return err
+		}
+		select {
+		case e, open := <-entries:
+			if !open {
+				return cmp.Or(failed, v.leave(ctx))
+			}
+			if err := v.happened(ctx, e); err != nil {
+				return err
+			}
+		case text, open := <-prompts:
+			if !open {
+				return v.leave(ctx)
+			}
+			if taken, err := v.said(ctx, text); taken || err != nil {
+				return err
+			}
+		case <-look.C:
+			if over, err := v.over(ctx); err != nil {
+				return err
+			} else if over {
+				fmt.Fprintf(t.std.err, "antiphon: nobody else runs %s any more, so it goes on here\n", printable(t.name()))
+				return nil
+			}
+		}
+	}
+}
+
+// leave says that the session stays where it is.
+func (v *visitor) leave(ctx context.Context) error {
+	v.show.endLine()
+	v.t.left = true
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return io.EOF
+}
+
+// happened shows an entry.
+func (v *visitor) happened(ctx context.Context, e session.Entry) error {
+	v.since = time.Time{}
+	switch e.Body.(type) {
+	case session.RunStarted:
+		v.works(ctx)
+	case session.Stopped:
+		v.rests()
+	}
+	err := v.take(e)
+	v.stopped = nil
+	switch e.Body.(type) {
+	case session.OutputItem, session.TurnEnded:
+		v.t.face.endText()
+	}
+	v.t.count(e)
+	v.t.tell()
+	return err
+}
+
+// said passes on what the person typed, and reports whether they take the session.
+func (v *visitor) said(ctx context.Context, text string) (taken bool, err error) {
+	t := v.t
+	name, isCommand := strings.CutPrefix(strings.TrimSpace(text), "/")
+	name, _, _ = strings.Cut(name, " ")
+	if !isCommand {
+		if err := v.deliver(ctx, true, session.InputItem{Item: item.User(text)}); err != nil {
+			return false, err
+		}
+		fmt.Fprintln(t.std.err, "   (said: it is answered when what is under way is done)")
+		return false, nil
+	}
+	switch name {
+	case "quit", "exit", "q", "detach":
+		return false, v.leave(ctx)
+	case "keys":
+		t.keys()
+	case "cost":
+		t.cost()
+	case "take":
+		return true, v.takeOver(ctx)
+	case "help", "?":
+		for _, line := range []string{
+			"this conversation runs elsewhere. What you type is said to it, after what is under way; Alt-S says it at once",
+			"Esc stops its work. Questions about its calls can be answered here, too: the first answer counts",
+			"/take   ends its run there, after the calls that are under way, and goes on here",
+			"/cost, /keys   as always",
+			"/quit   leaves; it runs on",
+		} {
+			fmt.Fprintln(t.std.err, "  "+line)
+		}
+	default:
+		fmt.Fprintf(t.std.err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", printable(shorten(name, 40)))
+	}
+	return false, nil
+}
+
+// takeOver ends the session's run elsewhere.
+func (v *visitor) takeOver(ctx context.Context) error {
+	why := "taken to a terminal by " + accountName()
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	v.rests()
+	defer v.t.face.working(stop, nil)()
+	all := &sessionsCommand{storeFlag: v.t.chat.storeFlag, hide: v.t.env.Hider()}
+	m := mover{std: v.t.listed(), all: all, store: v.store, info: v.info, from: "chat", why: why}
+	if err := m.free(waiting, false); err != nil {
+		return err
+	}
+	v.t.taken = why
+	return setAside(ctx, v.store, v.info.ID, why)
+}
+
+// over reports whether nobody runs the session, and no worker will by itself.
+func (v *visitor) over(ctx context.Context) (bool, error) {
+	gone, err := v.look(ctx)
+	if !gone || err != nil {
+		return false, err
+	}
+	if !v.since.IsZero() && time.Since(v.since) < settles {
+		return false, nil
+	}
+	q, ok := v.store.(queue.Queue)
+	if !ok {
+		return true, nil
+	}
+	w, err := q.Work(ctx, v.info.ID)
+	if errors.Is(err, session.ErrNotFound) {
+		return true, nil
+	}
+	return err == nil && (w.State == queue.Done || w.State == queue.Parked), err
+}
+
+// errArrived is why the wait for a prompt ends: somebody else said something.
+var errArrived = errors.New("a delivery has arrived")
+
+// next waits for the next prompt. The text is empty if somebody else said something to the
+// session, or took it: then moved is set.
+func (t *dialogue) next(ctx context.Context) (string, error) {
+	if len(t.held) > 0 {
+		text := t.held[0]
+		t.held = t.held[1:]
+		return text, nil
+	}
+	for {
+		waiting, end := context.WithCancelCause(ctx)
+		stop := t.host.Session.Notify(func() { end(errArrived) })
+		input, err := t.arrived(ctx)
+		text := ""
+		if err == nil && !input && t.moved == "" {
+			text, err = t.face.next(waiting)
+		}
+		stop()
+		again := errors.Is(context.Cause(waiting), errArrived) && ctx.Err() == nil && err != nil
+		end(nil)
+		if !again {
+			return text, err
+		}
+	}
+}
+
+// arrived reports whether somebody said something to the session that has no answer yet, and
+// notes if somebody else goes on with it.
+func (t *dialogue) arrived(ctx context.Context) (input bool, err error) {
+	last := int64(0)
+	for e := range t.host.Session.Entries() {
+		if _, ok := e.Body.(session.RunStarted); ok {
+			last = e.Seq
+		}
+	}
+	for d, err := range t.host.Session.Deliveries(ctx) {
+		if err != nil {
+			return false, nil // what cannot be read waits for the next prompt
+		}
+		for _, b := range d.Bodies {
+			switch b := b.(type) {
+			case session.InputItem:
+				input = true
+			case session.StopAsked:
+				if b.Run > 0 && b.Run == last && !t.older[d.Key] {
+					t.moved = cmp.Or(b.Detail, "somebody asked for it")
+				}
+			}
+		}
+	}
+	return input, nil
+}
+
+// handOver leaves the conversation to workers: they go on when the reply and the calls that are
+// under way are done. It may be called while the run is under way.
+func (t *dialogue) handOver(ctx context.Context) error {
+	here := t.here.Load()
+	if here == nil {
+		return errors.New("no session is open")
+	}
+	in, info := here.store, here.info
+	if _, err := queueOf(in); err != nil {
+		return err
+	}
+	if err := movable(info); err != nil {
+		return err
+	}
+	cfg, err := workConfig(t.std, t.env)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, in, info.ID)
+	if err != nil {
+		return err
+	}
+	run := underWay(s)
+	if run == 0 {
+		return errors.New("nothing is under way that workers could go on with; Ctrl-D leaves, and all is kept")
+	}
+	cfg.File, cfg.Session, cfg.Owner, cfg.Store = info.Path, info.ID, info.Owner, in
+	if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Upgrade: true}); err != nil {
+		return err
+	}
+	t.detached.Store(true)
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{AfterTurn: true, Detail: "handed over to workers by " + accountName(), Run: run}}}
+	_, err = s.Deliver(ctx, d)
+	return err
+}
+
+// hungUp is called instead of ending the program when the terminal is gone, if it is set.
+var hungUp atomic.Pointer[func()]
+
+// whenLost returns what is called when the terminal is gone, or nil: the settings say whether the
+// work is then left to workers. If they cannot take it, it is stopped.
+func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
+	if t.env["ANTIPHON_HANGUP"] != "detach" {
+		return ctx, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var once sync.Once
+	lost := func() {
+		once.Do(func() {
+			if err := t.handOver(context.WithoutCancel(ctx)); err != nil {
+				stop()
+			}
+		})
+	}
+	hungUp.Store(&lost)
+	return ctx, lost
+}
+
+// busyWith says what happens to a session now, for lists: "" if nothing does.
+func busyWith(ctx context.Context, k keeper, info session.Info) string {
+	if q, ok := k.(queue.Queue); ok {
+		if w, err := q.Work(ctx, info.ID); err == nil {
+			switch w.State {
+			case queue.Running:
+				return " (runs: a worker)"
+			case queue.Ready:
+				return " (waits for a worker)"
+			case queue.Waiting:
+				return " (waits for you)"
+			}
+		}
+	}
+	unlock, err := k.Lock(ctx, info.ID)
+	if err == nil {
+		_ = unlock()
+		return ""
+	}
+	if !errors.Is(err, session.ErrBusy) {
+		return ""
+	}
+	if s, err := session.Open(ctx, k, info.ID); err == nil {
+		switch pending, err := agent.PendingApprovals(ctx, s); {
+		case err == nil && len(pending) > 0:
+			return " (waits for you, elsewhere)"
+		case underWay(s) > 0:
+			return " (runs elsewhere)"
+		}
+	}
+	return " (open elsewhere)"
+}
