@@ -157,6 +157,7 @@ type File struct {
 	bridge  *mcpbridge.Bridge
 	log     []session.Body
 	written []session.Body // like log, with what the file says and a stranger may not decide
+	begins  trust.Source   // a transcript without what runs wrote
 	known   bool           // a run of this user began it: see Options.Known
 	others  []trust.Span   // what others wrote into a transcript
 	release func() error   // releases the lock on the transcript

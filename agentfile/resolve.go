@@ -70,8 +70,9 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 // tellApart finds what others than runs of this user wrote into a transcript, and disarms it.
 func (f *File) tellApart(located []chatmd.Located, o Options) {
 	left, known := trust.Left{}, false
+	f.begins = f.beginsWith(o.loading[len(o.loading)-1])
 	if o.Known != nil {
-		left, known = o.Known(f.beginsWith(o.loading[len(o.loading)-1]))
+		left, known = o.Known(f.begins)
 	}
 	f.known, f.others = known, left.Strange(f.doc().Source())
 	if len(f.others) == 0 {
@@ -80,6 +81,13 @@ func (f *File) tellApart(located []chatmd.Located, o Options) {
 	log := logOf(f.Doc, located, f.others)
 	f.written = log.bodies
 	f.disarm(log.from)
+}
+
+// Added returns the parts of a transcript that others than runs of this user wrote, in order,
+// and the source about which [Options].Known was asked. Both are zero for a file to which no
+// run has written.
+func (f *File) Added() (parts []trust.Span, transcript trust.Source) {
+	return slices.Clone(f.others), f.begins
 }
 
 // hasMarks reports whether a run has written something into the file.

@@ -295,6 +295,11 @@ func (t *truster) described(c trust.Claim) (s shown) {
 // middle of many is.
 func (t *truster) show(c trust.Claim) (s shown, hidden int) {
 	s = t.described(c)
+	return s, t.display(s)
+}
+
+// display prints lines, keeps them as what was seen, and returns how many rows are hidden.
+func (t *truster) display(s shown) (hidden int) {
 	rows := s.rows(t.columns(), false)
 	if t.who != nil {
 		rows, hidden = folded(rows)
@@ -306,7 +311,7 @@ func (t *truster) show(c trust.Claim) (s shown, hidden int) {
 	for _, l := range s.lines {
 		t.seen.WriteString(l.mark + l.text + "\n")
 	}
-	return s, hidden
+	return hidden
 }
 
 // columns returns the width of the terminal. Lines in a file or a pipe are not broken.
@@ -423,6 +428,7 @@ these bytes of the file and all that it includes; when they change, you are aske
 Examples:
   antiphon trust agent.md
   antiphon trust agent.md --diff
+  antiphon trust talk.md --mine
   antiphon trust agent.md --env MCP_ID@mcp.example --env MCP_SECRET@mcp.example
   antiphon trust list
   antiphon trust revoke agent.md`
@@ -434,6 +440,7 @@ type trustAddCommand struct {
 	Env  []string `placeholder:"NAME@HOST" sep:"," help:"Let the file send the variable NAME to HOST. May be repeated."`
 	Diff bool     `help:"Only show what has changed since you agreed; agree to nothing."`
 	Yes  bool     `short:"y" help:"Do not ask at a terminal."`
+	Mine bool     `help:"Count what others added to the transcript FILE as yours, after showing it."`
 
 	variables []trust.Variable // of Env
 	// agreed are the claims to remember: more than one if a file that is read from outside
@@ -461,8 +468,10 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 		return err
 	}
 	options.Check, options.Configured, options.Known = true, host.Endpoint{}.Configured(env), t.knows
-	options.Consent = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
-		return c.agree(ctx, t, claim)
+	if !c.Mine { // which agrees to no power
+		options.Consent = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+			return c.agree(ctx, t, claim)
+		}
 	}
 	file, err := agentfile.Load(ctx, c.File, options)
 	if errors.Is(err, errOnlyShown) {
@@ -474,6 +483,12 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	}
 	if err != nil {
 		return host.LoadError(err)
+	}
+	if c.Mine {
+		return c.adopt(ctx, t, file)
+	}
+	if lines := added(file); lines != "" {
+		fmt.Fprintf(std.err, "   No run of yours wrote %s of it, so calls there are asked about, and decisions there count for nothing; antiphon trust --mine %s shows them\n", lines, quoted(c.File))
 	}
 	claim := file.Claim()
 	for _, v := range c.variables {
@@ -759,7 +774,12 @@ func (c *trustRevokeCommand) remove(ctx context.Context, t *truster, which, path
 			contents[g.Hash] = true
 		}
 	}
-	return t.store.Remove(ctx, func(g trust.Grant) bool { return g.Path == path || contents[g.Hash] })
+	begun, err := t.begun.Remove(ctx, func(g trust.Grant) bool { return g.Path == path }) // it is a stranger's transcript then
+	if err != nil {
+		return nil, err
+	}
+	removed, err := t.store.Remove(ctx, func(g trust.Grant) bool { return g.Path == path || contents[g.Hash] })
+	return append(begun, removed...), err
 }
 
 // revoked records agreements that were taken back. They are removed first: not to
