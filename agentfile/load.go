@@ -421,6 +421,14 @@ func (f *File) Model() string {
 	return f.doc().Config.Model
 }
 
+// Description returns what the file says that its agent does, or "".
+func (f *File) Description() string {
+	if f.doc().Config == nil {
+		return ""
+	}
+	return f.doc().Config.Description
+}
+
 // BaseURL returns the endpoint that the file names, or "".
 func (f *File) BaseURL() string {
 	if f.doc().Config == nil {

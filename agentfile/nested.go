@@ -4,6 +4,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func (f *File) addAgent(ctx context.Context, decl *chatmd.Tool, p places, o Opti
 	if err != nil {
 		return bad(err.Error(), "")
 	}
-	if decl.Description == "" { // older programs allow this
+	if decl.Description = cmp.Or(decl.Description, file.Description()); decl.Description == "" { // older programs allow this
 		decl.Description = fmt.Sprintf("Gives a task to the agent %s and returns its answer.", decl.Name)
 	}
 	f.nested = append(f.nested, nested{decl, file})

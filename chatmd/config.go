@@ -32,6 +32,7 @@ type Config struct {
 	CollapseReads     bool
 	AutoCompact       bool
 	Store             *bool
+	Description       string // what the agent does, for those who choose one
 }
 
 // config reads a config element. Only the first one is used.
@@ -47,6 +48,7 @@ func (c *compiler) config(n *node) {
 
 		BaseURL:       c.filled(n, "base_url"),
 		Profile:       c.filled(n, "profile"),
+		Description:   c.filled(n, "description"),
 		ToolChoice:    n.value("tool_choice"),
 		ToolOutput:    c.oneOf(n, "tool_output", "envelope plain"),
 		MaxTurns:      c.count(n, "max_turns"),

@@ -218,7 +218,7 @@ func TestReadBlankMessages(t *testing.T) {
 // CHATMD, <config/>: typed, absent stays absent, the first one wins.
 func TestConfig(t *testing.T) {
 	f, err := Parse("test.md", []byte(`<config model="m" max_tokens="1_000" temperature="0.0" reasoning_effort="low" id="i" show_tool_call
-		base_url="http://x/v1" profile="p" tool_choice="required" parallel_tool_calls="false" tool_output="envelope" max_turns="3" budget="9" collapse_reads auto_compact store="false"/>
+		base_url="http://x/v1" profile="p" tool_choice="required" parallel_tool_calls="false" tool_output="envelope" max_turns="3" budget="9" collapse_reads auto_compact store="false" description="Does it."/>
 		<config model="other"/>`))
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestConfig(t *testing.T) {
 	c := f.Config
 	if c.Model != "m" || *c.MaxTokens != 1000 || *c.Temperature != 0 || c.ReasoningEffort != "low" || c.ID != "i" || !c.ShowToolCall ||
 		c.BaseURL != "http://x/v1" || c.Profile != "p" || c.ToolChoice != "required" || *c.ParallelToolCalls || c.ToolOutput != "envelope" || *c.MaxTurns != 3 ||
-		*c.Budget != 9 || !c.CollapseReads || !c.AutoCompact || *c.Store || c.Line != 1 {
+		*c.Budget != 9 || !c.CollapseReads || !c.AutoCompact || *c.Store || c.Description != "Does it." || c.Line != 1 {
 		t.Errorf("got %+v", c)
 	}
 	if len(f.Warnings) != 1 || f.Warnings[0].Error() != "test.md:3:3: a second <config> is ignored: <config model=\"other\"/> (the <config> in line 1 is used)" {
