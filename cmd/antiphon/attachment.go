@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -55,33 +54,10 @@ func attachment(ctx context.Context, name string) (item.Part, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(data) > output.MaxFileBytes:
-		return nil, fmt.Errorf("it has more than %d MiB", output.MaxFileBytes>>20)
-	case len(data) == 0:
-		return nil, errors.New("it is empty")
 	}
-	return content(name, data)
-}
-
-// content returns the content of a file: an image, text under the file's name, or a file
-// that the endpoint reads.
-func content(name string, data []byte) (item.Part, error) {
-	switch {
-	case output.SniffImage(data) != "":
-		return output.Image(data)
-	case output.SniffPicture(data) != "": // a BMP or TIFF, which models do not read
-		fit, _, err := (decode.Images{Bytes: output.MaxImageBytes}).Fit(data)
-		if err != nil {
-			return nil, err
-		}
-		return output.Image(fit)
-	case utf8.Valid(data) && output.IsText(data) && output.SniffFile(name, data) != "application/pdf":
-		return named(filepath.Base(name), string(data)), nil
-	}
-	return output.File(name, data)
+	return decode.Part(name, data)
 }
 
 // named returns text with the name of its source.
@@ -112,5 +88,5 @@ func linked(ctx context.Context, link, extension string) (item.Part, error) {
 	case utf8.Valid(data) && output.IsText(data):
 		return named(link, string(data)), nil
 	}
-	return content(link, data)
+	return decode.Part(link, data)
 }

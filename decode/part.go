@@ -1,0 +1,38 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package decode
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool/output"
+)
+
+// Part returns the content of a file as a part of a message: an image, text under the
+// file's name, or a file that the endpoint reads. An image that models do not read (BMP,
+// TIFF) becomes a PNG. Data that is empty, larger than [output.MaxFileBytes], or not what
+// the name says is an error.
+func Part(name string, data []byte) (item.Part, error) {
+	switch {
+	case len(data) == 0:
+		return nil, errors.New("it is empty")
+	case len(data) > output.MaxFileBytes:
+		return nil, fmt.Errorf("it has more than %d MiB", output.MaxFileBytes>>20)
+	case output.SniffImage(data) != "":
+		return output.Image(data)
+	case output.SniffPicture(data) != "":
+		fit, _, err := (Images{Bytes: output.MaxImageBytes}).Fit(data)
+		if err != nil {
+			return nil, err
+		}
+		return output.Image(fit)
+	case utf8.Valid(data) && output.IsText(data) && output.SniffFile(name, data) != "application/pdf":
+		return &item.InputText{Text: filepath.Base(name) + ":\n\n" + string(data)}, nil
+	}
+	return output.File(name, data)
+}
