@@ -74,6 +74,7 @@ type grammar struct {
 	Init     initCommand     `cmd:"" help:"Write a first agent file."`
 	Chat     chatCommand     `cmd:"" help:"Hold a conversation at the terminal."`
 	Serve    serveCommand    `cmd:"" help:"Serve agents to programs that speak the Responses API."`
+	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Serve agents as tools, to programs that speak MCP."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`

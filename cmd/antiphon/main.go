@@ -9,6 +9,7 @@
 //	antiphon config              print the settings for all agents
 //	antiphon chat [FILE]         hold a conversation at the terminal
 //	antiphon serve FILE...       serve agents over the Responses API
+//	antiphon mcp FILE...         serve agents as tools of an MCP server
 //	antiphon check FILE...       report all problems of files
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format

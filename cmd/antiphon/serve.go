@@ -27,15 +27,19 @@ import (
 
 // serveCommand is antiphon serve.
 type serveCommand struct {
-	Files []string `arg:"" optional:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
-
 	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen: a loopback address. Port 0 takes a free one."`
-	storeFlag
-	Owner string        `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
+	servedFlags
+	upstreamFlags
 	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
+}
+
+// servedFlags are the flags of commands that serve agents' files to other programs.
+type servedFlags struct {
+	Files []string `arg:"" optional:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
+	storeFlag
+	Owner string `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
 
 	endpointFlags `group:"who"`
-	upstreamFlags
 
 	Allow      []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval: see antiphon run --help."`
 	Ask        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
@@ -70,39 +74,26 @@ Examples:
 
 // Run serves until ctx is done.
 func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
-	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Drain < 0 {
+	if c.Drain < 0 {
 		return usage(errors.New("limits and times cannot be negative"))
 	}
 	if len(c.Upstream) > 0 {
 		return c.serveUpstreams(ctx, std, env)
 	}
-	files, err := c.files()
-	if err != nil {
-		return err
+	if len(c.Files) == 0 {
+		return usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
 	}
-	cfg, err := c.config(std, env)
+	list, err := c.agents(ctx, "model", std, env)
 	if err != nil {
 		return err
 	}
 	hide := env.Hider()
 	errorLog := log.New(std.err, "antiphon: ", 0)
 	b := &agents.Backend{Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
-	for _, file := range files {
-		a, err := c.agent(ctx, cfg, file, std, env)
-		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
-			problem, _, _ := strings.Cut(err.Error(), "\n")
-			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", visible(file), printable(hide(problem)))
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		b.Agents = append(b.Agents, a)
+	for _, a := range list {
+		b.Agents = append(b.Agents, agents.Agent{Name: a.name, Config: a.config})
 	}
-	if len(b.Agents) == 0 {
-		return usage(errors.New("none of the files can be served"))
-	}
-	l, err := c.listen(ctx)
+	l, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
@@ -122,6 +113,50 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	return errors.Join(err, in.Close())
 }
 
+// offeredAgent is an agent's file that can be served.
+type offeredAgent struct {
+	name   string
+	config host.Config
+	file   *agentfile.File // closed: what it says
+}
+
+// agents asks about the files, and returns those that can be served. what is what each is
+// to clients. A file of a folder that cannot be served is a warning.
+func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env environment) (list []offeredAgent, err error) {
+	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 {
+		return nil, usage(errors.New("limits and times cannot be negative"))
+	}
+	files, err := c.files(what)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.config(std, env)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		a, err := c.agent(ctx, cfg, file, std, env)
+		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
+			problem, _, _ := strings.Cut(err.Error(), "\n")
+			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", visible(file), printable(env.Hide(problem)))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		address, err := host.Address(ctx, a.config)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, visible(a.name), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
+		list = append(list, a)
+	}
+	if len(list) == 0 {
+		return nil, usage(errors.New("none of the files can be served"))
+	}
+	return list, nil
+}
+
 // hider is a writer of lines without secrets.
 type hider struct {
 	std  stdio
@@ -133,10 +168,10 @@ func (h hider) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// files returns the agents' files by the names of their models.
-func (c *serveCommand) files() (files []string, err error) {
+// files returns the agents' files. what is what each is to clients.
+func (c *servedFlags) files(what string) (files []string, err error) {
 	if len(c.Files) == 0 {
-		return nil, usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
+		return nil, usage(errors.New("name at least one agent's file or folder"))
 	}
 	for _, name := range c.Files {
 		info, err := os.Stat(name)
@@ -160,7 +195,7 @@ func (c *serveCommand) files() (files []string, err error) {
 	for _, file := range files {
 		name := modelName(file)
 		if other := seen[name]; other != "" {
-			return nil, usage(fmt.Errorf("%s and %s would both be the model %s: rename one", visible(other), visible(file), visible(name)))
+			return nil, usage(fmt.Errorf("%s and %s would both be the %s %s: rename one", visible(other), visible(file), what, visible(name)))
 		}
 		seen[name] = file
 		if err := notAgent(file); err != nil {
@@ -174,7 +209,7 @@ func (c *serveCommand) files() (files []string, err error) {
 func modelName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }
 
 // config returns the configuration of all runs.
-func (c *serveCommand) config(std stdio, env environment) (cfg host.Config, err error) {
+func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err error) {
 	table, err := c.table(env)
 	if err != nil {
 		return cfg, err
@@ -189,9 +224,9 @@ func (c *serveCommand) config(std stdio, env environment) (cfg host.Config, err 
 	return cfg, err
 }
 
-// agent asks about a file, and returns it as a model. A later change of the file is not
+// agent asks about a file, and returns it. A later change of the file is not
 // covered by --trust or an answer for this time. K1 K6
-func (c *serveCommand) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a agents.Agent, err error) {
+func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a offeredAgent, err error) {
 	var who *person
 	if terminal(std.in) && terminal(std.err) {
 		who = newPerson(std)
@@ -216,18 +251,13 @@ func (c *serveCommand) agent(ctx context.Context, cfg host.Config, file string, 
 	if err := f.Close(); err != nil {
 		return a, err
 	}
-	address, err := host.Address(ctx, cfg)
-	if err != nil {
-		return a, err
-	}
-	fmt.Fprintf(std.err, "antiphon: the model %s is %s, answered by %s\n", visible(modelName(file)), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
 	agreed.started()
 	cfg.Trust, cfg.Notify = agreed.ask, func(n host.Notice) {
 		if !goesWell(n.Kind) && !slices.Contains([]host.NoticeKind{host.NoticeWaiting, host.NoticeReady, host.NoticeUnconfigured}, n.Kind) {
 			fmt.Fprintln(std.err, noticeText(n))
 		}
 	}
-	return agents.Agent{Name: modelName(file), Config: cfg}, nil
+	return offeredAgent{modelName(file), cfg, f}, nil
 }
 
 // agreements keeps what was agreed to about a file when the server began, and asks nobody
@@ -265,16 +295,16 @@ func (a *agreements) ask(ctx context.Context, claim trust.Claim) (trust.Agreemen
 }
 
 // listen opens the address, which must be loopback. V6
-func (c *serveCommand) listen(ctx context.Context) (net.Listener, error) {
-	name, _, err := net.SplitHostPort(c.Listen)
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	name, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787", err))
 	}
 	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
-		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8787: any other needs keys for its clients, which this version does not have yet", visible(c.Listen)))
+		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8787: any other needs keys for its clients, which this version does not have yet", visible(address)))
 	}
 	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", c.Listen)
+	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
 	}

@@ -148,7 +148,7 @@ func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env enviro
 	if err != nil {
 		return err
 	}
-	l, err := c.listen(ctx)
+	l, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
