@@ -33,6 +33,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/server/mcpserver"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -189,6 +190,7 @@ var functions = []function{
 	{"completions", "ParseResponse", completions.ParseResponse},
 	{"completions", "AppendResponse", completions.AppendResponse},
 	{"decode", "PDF", decode.PDF},
+	{"decode", "Part", decode.Part},
 	{"dialect", "Open", dialect.Open},
 	{"dialect", "Register", dialect.Register},
 	{"dialect", "Names", dialect.Names},
@@ -982,6 +984,8 @@ var types = []typ{
 	{"server/gateway", reflect.TypeFor[gateway.Backend]()},
 	{"server/gateway", reflect.TypeFor[gateway.Record]()},
 	{"server/gateway", reflect.TypeFor[gateway.Attempt]()},
+	{"server/mcpserver", reflect.TypeFor[mcpserver.Agent]()},
+	{"server/mcpserver", reflect.TypeFor[mcpserver.Server]()},
 	{"session", reflect.TypeFor[session.Immediate]()},
 	{"session", reflect.TypeFor[session.Locker]()},
 	{"session", reflect.TypeFor[session.Holder]()},
