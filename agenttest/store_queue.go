@@ -50,6 +50,19 @@ func candidates(t *testing.T, q queue.Queue, want queue.Want) (ids []string) {
 	return ids
 }
 
+// lost checks whose work is running without being held.
+func lost(t *testing.T, q queue.Queue, want ...string) {
+	t.Helper()
+	list, err := q.Lost(t.Context())
+	var ids []string
+	for _, w := range list {
+		ids = append(ids, w.Session)
+	}
+	if err != nil || !slices.Equal(ids, want) {
+		t.Errorf("lost: %v, %v, want %v", ids, err, want)
+	}
+}
+
 // workOf returns the work of a session.
 func workOf(t *testing.T, q queue.Queue, id string) queue.Work {
 	t.Helper()
@@ -93,6 +106,9 @@ func testQueue(t *testing.T, s session.Store) {
 	if got := candidates(t, q, queue.Want{Most: 9}); got != nil {
 		t.Errorf("work whose needs nobody has: %v", got)
 	}
+	if got := candidates(t, q, queue.Want{Most: 9, Has: func(need string) bool { return need == "gpu" }}); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("work whose needs are met without a label: %v", got)
+	}
 	if got := candidates(t, q, queue.Want{Most: 9, Labels: []string{"gpu"}, Agents: []string{"hash"}, Tenants: []string{"bob", "anna"}}); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("candidates %v", got)
 	}
@@ -117,6 +133,7 @@ func testQueue(t *testing.T, s session.Store) {
 	if got := candidates(t, q, gpu); got != nil {
 		t.Errorf("work that runs: %v", got)
 	}
+	lost(t, q)
 	enqueue(t, q, queue.Work{Session: "a", Agent: "newer"}) // a run is not disturbed
 	if now := workOf(t, q, "a"); now.State != queue.Running || now.Agent != "hash" {
 		t.Errorf("enqueued while it runs: %+v", now)
@@ -127,6 +144,10 @@ func testQueue(t *testing.T, s session.Store) {
 	if got := candidates(t, q, gpu); !slices.Equal(got, []string{"a"}) {
 		t.Errorf("work whose worker has died: %v", got)
 	}
+	if got := candidates(t, q, queue.Want{Most: 9}); got != nil {
+		t.Errorf("work whose worker has died and whose needs nobody has: %v", got)
+	}
+	lost(t, q, "a")
 	again := begin(t, q, "a")
 	if err := q.Finish(t.Context(), begun, queue.Outcome{State: queue.Done}); !errors.Is(err, queue.ErrChanged) {
 		t.Errorf("left by a worker that lost it: %v", err)

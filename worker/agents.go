@@ -113,8 +113,10 @@ var errUntrusted = errors.New("the operator of this worker has not agreed to it"
 // open writes a definition into the folder, and returns the path of its file and what
 // answers for the operator when the file is loaded. The powers of a file name the folder
 // that it lies in, so an agreement holds for the copy with the one folder in the place of
-// the other. A power that the file had not there is not agreed to.
-func (a *Agents) open(d agentfile.Definition) (path string, ask func(context.Context, trust.Claim) (trust.Agreement, error), err error) {
+// the other. A power that the file had not there is not agreed to. In the same way, what was
+// agreed to for the worker's own workspace holds for the one in which the session works: the
+// operator gave it both.
+func (a *Agents) open(d agentfile.Definition, workspace, usual string) (path string, ask func(context.Context, trust.Claim) (trust.Agreement, error), err error) {
 	hash, err := d.Hash()
 	if err != nil {
 		return "", nil, err
@@ -143,6 +145,9 @@ func (a *Agents) open(d agentfile.Definition) (path string, ask func(context.Con
 			own := filepath.Dir(g.Path)
 			for _, p := range c.Powers {
 				there := trust.Power{Kind: p.Kind, What: strings.ReplaceAll(p.What, folder, own), Where: strings.ReplaceAll(p.Where, folder, own)}
+				if before, is := strings.CutSuffix(p.Where, workspace); is && workspace != "" && (before == "" || strings.HasSuffix(before, " in ")) {
+					there.Where = before + usual
+				}
 				if g.Powers.Has(there) {
 					agreed.Powers.Add(p)
 				}

@@ -26,7 +26,7 @@ func TestAgreementHoldsForTheCopy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.open(d); err != errUntrusted {
+	if _, _, err := a.open(d, "", ""); err != errUntrusted {
 		t.Error(err)
 	}
 	agreed := trust.Powers{{Kind: trust.Allows, What: "count", Where: own}, {Kind: trust.Reads, What: "/data/"}}
@@ -35,7 +35,7 @@ func TestAgreementHoldsForTheCopy(t *testing.T) {
 	if err := a.Agreed.Add(t.Context(), trust.GrantOf(claim, time.Now())); err != nil {
 		t.Fatal(err)
 	}
-	copied, ask, err := a.open(d)
+	copied, ask, err := a.open(d, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,6 +47,20 @@ func TestAgreementHoldsForTheCopy(t *testing.T) {
 	got, err := ask(t.Context(), trust.Claim{Path: copied, Sources: []trust.Source{{Path: copied}}, Powers: wanted})
 	if err != nil || len(got.Powers) != 2 || !got.Powers.Has(wanted[0]) || !got.Powers.Has(wanted[1]) {
 		t.Errorf("%v, %v", got.Powers, err)
+	}
+	// What holds in the worker's own folder holds in the one where the session works.
+	place := filepath.Join(state, "place")
+	_, ask, err = a.open(d, place, own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		where string
+		want  int
+	}{{place, 1}, {place + "2", 0}, {filepath.Join(place, "below"), 0}, {state + place, 0}, {state, 0}} {
+		if got, err := ask(t.Context(), trust.Claim{Path: copied, Sources: []trust.Source{{Path: copied}}, Powers: trust.Powers{{Kind: trust.Allows, What: "count", Where: c.where}}}); err != nil || len(got.Powers) != c.want {
+			t.Errorf("in %s: %v, %v", c.where, got.Powers, err)
+		}
 	}
 	script := trust.Source{Path: filepath.Join(state, "script.sh"), Word: "script.sh"}
 	if got, err := ask(t.Context(), trust.Claim{Path: copied, Sources: []trust.Source{{Path: copied}, script}, Powers: wanted}); err != nil || len(got.Powers) != 0 {

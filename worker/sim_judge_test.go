@@ -22,10 +22,13 @@ func (w *world) quiet() bool {
 	if w.left > 0 {
 		return false
 	}
+	w.parked = false
 	for _, now := range w.db.Works() {
-		if now.State != queue.Done && now.State != queue.Parked {
+		lacks := strings.HasPrefix(now.Reason, needed)
+		if now.State != queue.Done && now.State != queue.Parked || lacks && !w.gone {
 			return false
 		}
+		w.parked = w.parked || lacks
 	}
 	return true
 }

@@ -34,6 +34,8 @@ const (
 	lostAppend defect = "an append is lost"
 	// Nobody goes on with the work of a worker that died.
 	noHeirs defect = "work of the dead is left"
+	// Nobody notices work of a worker that died if nobody else can do it.
+	noLost defect = "work of the lost is left"
 )
 
 // simStore is a process's store. It reports appends to the auditor, and has the defect of
@@ -122,6 +124,14 @@ func (s *simStore) Deliver(ctx context.Context, id string, d session.Delivery) (
 		return r, err
 	}
 	return s.Store.Deliver(ctx, id, d)
+}
+
+// Lost implements [queue.Queue].
+func (s *simStore) Lost(ctx context.Context) ([]queue.Work, error) {
+	if s.w.bad == noLost {
+		return nil, nil
+	}
+	return s.Store.Lost(ctx)
 }
 
 // Candidates implements [queue.Queue].

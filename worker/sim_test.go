@@ -42,6 +42,7 @@ type played struct {
 	problems []string
 	made     int // operations and events
 	given    int // calls that did not run because nobody answered
+	without  int // work that was parked because its machine was lost
 }
 
 // play plays the schedule of a seed.
@@ -50,7 +51,7 @@ func play(t *testing.T, seed uint64, bad defect, tell func(string, ...any)) (got
 		w := newWorld(seed, bad)
 		w.tell = tell
 		w.run()
-		got = played{w.trace, w.problems, w.made, w.unanswered}
+		got = played{w.trace, w.problems, w.made, w.unanswered, w.without}
 	})
 	return got
 }
@@ -70,8 +71,16 @@ func (w *world) run() {
 	looked := time.Now()
 	for end := time.Now().Add(patience); ; w.again() {
 		if time.Since(looked) > 300*time.Millisecond {
-			if looked = time.Now(); w.quiet() {
+			looked = time.Now()
+			quiet := w.quiet()
+			if quiet && !w.gone {
 				break
+			}
+			if quiet { // and what only the lost machine can do is parked
+				w.gone = false
+				if w.parked {
+					w.without++
+				}
 			}
 		}
 		if !time.Now().Before(end) {
@@ -114,7 +123,7 @@ func TestSimulation(t *testing.T) {
 	}
 	const parts = 8
 	n := simCount(t)
-	begun, made, given := time.Now(), 0, 0
+	begun, made, given, without := time.Now(), 0, 0, 0
 	var mu sync.Mutex
 	t.Run("schedules", func(t *testing.T) {
 		for part := range parts {
@@ -129,6 +138,7 @@ func TestSimulation(t *testing.T) {
 					mu.Lock()
 					made += got.made
 					given += got.given
+					without += got.without
 					mu.Unlock()
 				}
 			})
@@ -137,7 +147,10 @@ func TestSimulation(t *testing.T) {
 	if given == 0 && n >= 100 {
 		t.Error("somebody has always answered in time")
 	}
-	t.Logf("%d schedules, %d operations, %d calls about which nobody answered, %s a schedule", n, made, given, time.Since(begun)/time.Duration(n))
+	if without == 0 && n >= 100 {
+		t.Error("no machine was lost that had something to do")
+	}
+	t.Logf("%d schedules, %d operations, %d calls about which nobody answered, %d sessions whose machine was lost, %s a schedule", n, made, given, without, time.Since(begun)/time.Duration(n))
 }
 
 // D5: a seed replays exactly.
@@ -153,7 +166,7 @@ func TestSimulationReplays(t *testing.T) {
 // The simulation finds what is wrong: each fault that is planted on purpose, within a
 // number of schedules.
 func TestSimulationFindsFaults(t *testing.T) {
-	for _, bad := range []defect{noEpochs, earlyLook, noWake, noKeys, lostAppend, noHeirs} {
+	for _, bad := range []defect{noEpochs, earlyLook, noWake, noKeys, lostAppend, noHeirs, noLost} {
 		t.Run(string(bad), func(t *testing.T) {
 			t.Parallel()
 			const most = 2000

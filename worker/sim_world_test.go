@@ -41,11 +41,18 @@ type world struct {
 	left    int           // inputs that were not sent yet
 	asking  time.Duration // how long workers wait for each of two people to answer; 0 means for ever
 
+	// gone is whether the machine h0 is lost, until all else is done. Only there are the files
+	// of the session s0, in worlds with a place.
+	place, gone bool
+	parked      bool // the session's work was parked because of it
+
 	ledger   map[string]agenttest.CallCounts
 	inputs   map[string]string // the sessions of texts that were said
 	problems []string
 	// unanswered is how many calls did not run because nobody answered.
 	unanswered int
+	// without is how often work was parked because its machine was lost.
+	without int
 }
 
 const simAgent = "the hash of an agent"
@@ -63,6 +70,7 @@ func newWorld(seed uint64, bad defect) *world {
 	if seed%2 == 0 {
 		w.asking = 4 * time.Second
 	}
+	w.place = seed%3 == 0
 	w.ended, w.end = context.WithCancel(context.Background())
 	for n := range 2 + w.r.IntN(2) {
 		w.after(w.between(0, time.Second), func() { w.work(fmt.Sprint("w", n)) })
@@ -74,6 +82,9 @@ func newWorld(seed uint64, bad defect) *world {
 		}
 		st, r := w.open(w.process("asked "+id)), w.source()
 		w.all.Go(func() { w.answer(st, r, id) })
+	}
+	if w.place && w.one(2) {
+		w.after(w.between(0, 18*time.Second), w.lose)
 	}
 	for range w.r.IntN(8) {
 		w.after(w.between(0, 18*time.Second), w.fault)
@@ -102,6 +113,10 @@ func (w *world) work(name string) {
 	if w.ended.Err() != nil {
 		return
 	}
+	if w.gone && name == "w0" {
+		w.after(time.Second, func() { w.work(name) })
+		return
+	}
 	w.lives++
 	p := w.process(fmt.Sprint(name, ".", w.lives))
 	ctx, stop := context.WithCancel(context.Background())
@@ -109,7 +124,7 @@ func (w *world) work(name string) {
 	w.workers = append(w.workers, p)
 	st := w.open(p)
 	work := &Worker{
-		Name: p.name, Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
+		Name: p.name, Host: "h" + name[1:], Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
 		Backoff: func(attempt int) time.Duration { return time.Duration(min(attempt, 5)) * 777 * time.Millisecond },
 		stage:   &simStage{w, p, st, w.agent(p)},
 
@@ -132,9 +147,22 @@ func (w *world) work(name string) {
 func (w *world) again() {
 	for i, p := range w.workers {
 		if p != nil && w.isDead(p) {
-			w.workers[i] = nil
 			name, _, _ := strings.Cut(p.name, ".")
+			if w.gone && name == "w0" {
+				continue
+			}
+			w.workers[i] = nil
 			w.after(w.between(10*time.Millisecond, 5*time.Second), func() { w.work(name) })
+		}
+	}
+}
+
+// lose takes the machine h0 away.
+func (w *world) lose() {
+	w.gone = true
+	for _, p := range w.workers {
+		if p != nil && strings.HasPrefix(p.name, "w0.") && !w.isDead(p) {
+			w.kill(p)
 		}
 	}
 }
@@ -215,7 +243,11 @@ func (w *world) submit(st *simStore, id string, d session.Delivery) error {
 	if err != nil {
 		return err
 	}
-	return r.enqueue(ctx, st, st, before, queue.Work{Session: id, Agent: simAgent}, d)
+	work := queue.Work{Session: id, Agent: simAgent}
+	if w.place && id == "s0" {
+		work.Needs = Place{Host: "h0"}.Needs()
+	}
+	return r.enqueue(ctx, st, st, before, work, d)
 }
 
 // answer answers the calls of a session that wait for an approval, until the end.

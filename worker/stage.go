@@ -108,7 +108,11 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 	if err != nil || why != "" {
 		return nil, "", err
 	}
-	path, ask, err := f.Agents.open(d)
+	workspace, err := f.workspace(w.Needs)
+	if err != nil {
+		return nil, "", nil // the folder has gone since
+	}
+	path, ask, err := f.Agents.open(d, workspace, f.Config.Workspace)
 	if errors.Is(err, errUntrusted) {
 		return nil, "", nil // the agreement was revoked since
 	}
@@ -118,7 +122,7 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 		return nil, "", nil
 	}
 	cfg := f.config(path, w.Session, ask)
-	cfg.Pause = !w.Refuse
+	cfg.Pause, cfg.Workspace = !w.Refuse, workspace
 	url, known := f.urls[w.Agent]
 	if !known && f.limited {
 		url, _ = host.Address(ctx, cfg) // if there is none, the run says why

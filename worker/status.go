@@ -6,7 +6,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -43,7 +42,7 @@ func withNeeds(w queue.Work) string {
 	if len(w.Needs) == 0 {
 		return ""
 	}
-	return " with " + strings.Join(w.Needs, ", ")
+	return " " + described(w.Needs, "with ")
 }
 
 // Metrics are measures of a queue, for graphs and alarms.

@@ -35,10 +35,13 @@ type Job struct {
 	// By names who says it, and From the means: see [session.Delivered].
 	By, From string
 
-	Tenant   string    // whose work it is, for shares and limits
-	Priority int       // higher is sooner, within a tenant
-	Needs    []string  // labels that a worker must have
-	Due      time.Time // not before
+	Tenant   string   // whose work it is, for shares and limits
+	Priority int      // higher is sooner, within a tenant
+	Needs    []string // labels that a worker must have
+	// Place is where the session's files are. Nil means where the session's work has them, if
+	// there is any, and else nowhere in particular.
+	Place *Place
+	Due   time.Time // not before
 
 	// Upgrade goes on with the file as it is now. Otherwise, work of a session that
 	// exists goes on with the definition that it began with. D3
@@ -76,6 +79,11 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 	if err != nil {
 		return r, &host.ConfigError{Err: err}
 	}
+	if j.Place != nil {
+		if err := j.Place.check(); err != nil {
+			return r, &host.ConfigError{Err: err}
+		}
+	}
 	// Everything that can be wrong is found before anything is stored.
 	j.Config.Trust = nil // nothing is started here, and the worker asks
 	d, _, err := host.Pack(ctx, j.Config)
@@ -96,7 +104,7 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 		}
 	}
 	o := order{
-		path: path, name: j.Config.Session, owner: j.Config.Owner, tags: j.Config.Tags, definition: text, input: input, replace: j.Upgrade, revive: j.Upgrade,
+		path: path, name: j.Config.Session, owner: j.Config.Owner, tags: j.Config.Tags, definition: text, input: input, replace: j.Upgrade, revive: j.Upgrade, place: j.Place,
 		work: queue.Work{Tenant: j.Tenant, Priority: j.Priority, Needs: j.Needs, Due: j.Due},
 	}
 	return o.leave(ctx, j.Config.Store)
@@ -112,6 +120,7 @@ type order struct {
 	// replace goes on with this definition, although the session's work may have begun with
 	// another one. revive also makes work ready that is parked.
 	replace, revive bool
+	place           *Place // nil keeps the one that the session's work has
 }
 
 // leave makes the session unless it exists, delivers the input, and enqueues the session.
@@ -136,7 +145,7 @@ func (o *order) leave(ctx context.Context, in store.Store) (r Receipt, err error
 		}
 		r.Agent = hex.EncodeToString(hash[:])
 	}
-	o.work.Session, o.work.Agent = id, r.Agent
+	o.work.Session, o.work.Agent, o.work.Needs = id, r.Agent, settle(o.work.Needs, o.place, before)
 	if o.revive {
 		before = queue.Work{}
 	}

@@ -18,6 +18,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -45,6 +46,11 @@ type Worker struct {
 
 	// Labels are what the worker has, such as "gpu". It does no work that needs others.
 	Labels []string
+	// Host names its machine, for work whose files only that machine has. "" is none.
+	Host string
+	// Volumes are folders, as full paths, in which sessions may work if their [Place] says so,
+	// and in those below them. Work of one machine may also be in the workspace.
+	Volumes []string
 	// Tenants are those whose work it does. Nil means everybody's.
 	Tenants []string
 	// Caps are the most runs at once of a tenant, over all workers.
@@ -143,6 +149,8 @@ type pool struct {
 	log       *slog.Logger
 	looked    time.Time // when it looked after work that nobody does
 	listed    time.Time // sessions that were written before are known
+	// lost is since when it knows that the worker of a piece of work has died, by its claim.
+	lost map[claim]time.Time
 
 	wake chan struct{}  // has an element if there may be something to do
 	all  sync.WaitGroup // the goroutines of the runs
@@ -153,6 +161,12 @@ type pool struct {
 	// when to try again.
 	skip   map[string]time.Time
 	drains bool // no more work is taken, and runs end with their turn
+}
+
+// claim is one beginning of a piece of work.
+type claim struct {
+	session string
+	number  int64
 }
 
 // running is a run.
@@ -173,6 +187,9 @@ var (
 func (w *Worker) work(ctx context.Context, once bool) error {
 	if w.stage == nil && (w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "") {
 		return errors.New("worker: no Agents are set")
+	}
+	if i := slices.IndexFunc(w.Labels, isPlace); i >= 0 {
+		return fmt.Errorf("worker: %q is a place and not a label", w.Labels[i])
 	}
 	q, box, err := parts(w.Config.Store)
 	if err != nil {
@@ -343,7 +360,9 @@ func (p *pool) fill(ctx context.Context) error {
 	if room <= 0 || len(hashes) == 0 { // no hashes would mean all
 		return nil
 	}
-	list, err := p.queue.Candidates(ctx, queue.Want{Labels: p.Labels, Agents: hashes, Tenants: p.Tenants, Most: most, Caps: p.Caps})
+	want := p.want()
+	want.Agents, want.Most = hashes, most
+	list, err := p.queue.Candidates(ctx, want)
 	if err != nil {
 		return err
 	}
@@ -423,6 +442,23 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 	if moved, err = p.wakeWritten(ctx, waiting); err != nil {
 		return moved, err
 	}
+	lost, err := p.queue.Lost(ctx)
+	if err != nil {
+		return moved, err
+	}
+	before := p.lost
+	p.lost = map[claim]time.Time{}
+	for _, w := range lost {
+		if p.Tenants != nil && !slices.Contains(p.Tenants, w.Tenant) {
+			continue
+		}
+		c := claim{w.Session, w.Claim}
+		if p.lost[c] = before[c]; p.lost[c].IsZero() {
+			p.lost[c] = time.Now()
+		}
+		w.Since, w.Due = p.lost[c], time.Time{}
+		list = append(list, w)
+	}
 	for _, w := range list {
 		why, err := p.missing(ctx, w, hashes)
 		if err != nil {
@@ -439,6 +475,9 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 				moved = true
 			}
 		case !parked && why != "" && waits >= patience:
+			if w.State == queue.Running {
+				why += "; it was begun by " + orUnknown(w.Worker) + ", which died or was cut off"
+			}
 			if err = p.queue.Move(ctx, w, queue.Parked, why); err == nil {
 				p.log.Warn("work parked", "session", w.Session, "reason", why)
 				p.tally(func(c *Counts) { c.park("missing") })
@@ -484,14 +523,13 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 
 // missing says what this worker lacks to do a piece of work, or returns "".
 func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why string, err error) {
-	var labels []string
-	for _, need := range w.Needs {
-		if !slices.Contains(p.Labels, need) {
-			labels = append(labels, need)
+	want := p.want()
+	if lacks := want.Lacks(&w); len(lacks) > 0 {
+		why = needed + "a worker " + described(lacks, "with the labels ")
+		if _, err := p.workspace(lacks); err != nil {
+			why += ": " + err.Error()
 		}
-	}
-	if len(labels) > 0 {
-		return needed + "a worker with the labels " + strings.Join(labels, ", "), nil
+		return why, nil
 	}
 	if !slices.Contains(hashes, w.Agent) {
 		info, err := p.Config.Store.Info(ctx, w.Session)

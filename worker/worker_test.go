@@ -685,6 +685,113 @@ func TestLabels(t *testing.T) {
 	r.is(id, queue.Done, "answered")
 }
 
+// Work whose worker died, and which no other worker can do, is parked with what is missing.
+func TestLostWork(t *testing.T) {
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	j := r.job("1", "hello")
+	j.Needs, j.Place = []string{"gpu"}, &worker.Place{Host: "h1"}
+	id := r.submit(j).Session.ID
+	if _, err := r.store.Begin(t.Context(), r.row(id), "w1"); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := r.store.Lock(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.once(r.work) // it is held
+	r.is(id, queue.Running, "")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	other := r.another("b")
+	other.Tenants = []string{"ann"}
+	r.once(other)
+	r.is(id, queue.Running, "")
+	r.once(r.work)
+	r.is(id, queue.Parked, "needs a worker with the labels gpu on the host h1; it was begun by w1, which died or was cut off")
+	r.work.Host, r.work.Labels = "h1", []string{"gpu"}
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+}
+
+// A session works in the folder that its work names, at a worker whose operator gave it that
+// folder, and stays there. K2
+func TestPlace(t *testing.T) {
+	r := newRig(t, writes, "again\n"+note)
+	r.work.Runs, r.work.Host, r.work.Config.Rules = 1, "h1", []session.Rule{{Tool: "append_to_file", Verdict: session.Allow}}
+	r.agree(r.work)
+	shared, link := r.TempDir(), filepath.Join(r.work.Config.Workspace, "link")
+	folder := filepath.Join(shared, "repo")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(folder, link); err != nil {
+		t.Skip(err)
+	}
+	n := 0
+	submit := func(name string, place *worker.Place) string {
+		t.Helper()
+		n++
+		j := r.job(fmt.Sprint(n), "note it")
+		j.Config.Session, j.Place = name, place
+		id := r.submit(j).Session.ID
+		r.once(r.work)
+		return id
+	}
+	cases := []struct {
+		place worker.Place
+		want  string
+		later string // when the worker has the volume
+	}{
+		{worker.Place{Host: "h2"}, "on the host h2", "on the host h2"},
+		{worker.Place{Host: "h2", Folder: folder}, "on the host h2 with the folder " + folder, "on the host h2"},
+		{worker.Place{Host: "h1", Folder: folder}, "with the folder " + folder + ": this worker's operator gave it no such folder", ""},
+		{worker.Place{Host: "h1", Folder: link}, "with the folder " + link + ": this worker's operator gave it no such folder", ""},
+		{worker.Place{Host: "h1", Folder: folder + "x"}, "with the folder " + folder + "x: this worker has no such folder", "no such folder"},
+		{worker.Place{Folder: folder}, "with the volume " + folder + ": this worker's operator gave it no such folder", ""},
+		{worker.Place{Folder: r.work.Config.Workspace}, "with the volume " + r.work.Config.Workspace + ": this worker's operator gave it no such folder", "no such folder"},
+	}
+	var ids []string
+	for i, c := range cases {
+		ids = append(ids, submit(fmt.Sprint("s", i), &c.place))
+		r.is(ids[i], queue.Parked, "needs a worker "+c.want)
+	}
+	j := r.job("x", "hello")
+	j.Place = &worker.Place{Folder: "repo"}
+	if _, err := worker.Submit(t.Context(), j); err == nil {
+		t.Error("a place that is not a full path")
+	}
+	r.work.Volumes = []string{filepath.Join(shared, "gone"), shared}
+	r.once(r.work)
+	for i, c := range cases {
+		if c.later == "" {
+			r.is(ids[i], queue.Done, "answered")
+		} else {
+			r.is(ids[i], queue.Parked, c.later)
+		}
+	}
+	noted := func() int {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(folder, "notes.txt"))
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.Count(string(text), "\n")
+	}
+	if got := noted(); got != 3 {
+		t.Errorf("noted %d times", got)
+	}
+	for i, place := range []*worker.Place{{Folder: folder}, nil, {}} {
+		r.noted(false)
+		r.is(submit("stays", place), queue.Done, "answered")
+		if got, want := noted(), min(3+i+1, 5); got != want {
+			t.Errorf("noted %d times, want %d", got, want)
+		}
+	}
+	r.noted(true)
+}
+
 // hung is a worker whose audit log blocks the start of a tool, so that a run is under way.
 func hung(r *rig) (under chan struct{}, release func()) {
 	under = make(chan struct{})

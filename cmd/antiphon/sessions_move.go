@@ -175,6 +175,7 @@ type detachCommand struct {
 	Tenant   string   `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
 	Priority int      `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
 	Needs    []string `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
+	placeFlag
 	moveFlags
 }
 
@@ -183,6 +184,10 @@ func (c *detachCommand) Run(ctx context.Context, std stdio, env environment, all
 	cfg, err := workConfig(std, env)
 	if err != nil {
 		return err
+	}
+	place, err := c.place()
+	if err != nil {
+		return usage(err)
 	}
 	return all.withWhole(ctx, env, c.Session, func(in keeper, info session.Info) error {
 		q, err := queueOf(in)
@@ -204,7 +209,7 @@ func (c *detachCommand) Run(ctx context.Context, std stdio, env environment, all
 		cfg.File, cfg.Session, cfg.Owner, cfg.Store = info.Path, info.ID, info.Owner, in
 		// Workers find it busy until its run has ended or died, and go on then. The agent is
 		// the file as it is now, as for the run at the terminal.
-		if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Upgrade: true}); err != nil {
+		if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: true}); err != nil {
 			return err
 		}
 		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions detach", why: "handed over to workers by " + accountName()}

@@ -70,6 +70,8 @@ type workStartCommand struct {
 	Engine  engineName     `placeholder:"ENGINE" default:"queue" help:"What decides when work is done: queue, which stands in the store. A Temporal server has a program of its own, antiphon-temporal."`
 	Name    string         `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
 	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
+	Host    string         `placeholder:"NAME" help:"The name of this machine, for work whose files it alone has. Default: the machine's own name."`
+	Volumes []string       `placeholder:"DIR" sep:"," help:"Folders in which sessions may work if their --place says so, and in those below them. Work of this machine may also be in the current folder."`
 	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
 	Caps    map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
 	Runs    int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
@@ -122,6 +124,16 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 			return usage(fmt.Errorf("--caps: %s has %d runs: give at least 1, or park its work: antiphon work park --tenant %s", visible(tenant), c.Caps[tenant], quoted(tenant)))
 		}
 	}
+	for i, dir := range c.Volumes {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return usage(fmt.Errorf("--volumes %s: %w", quoted(dir), cmp.Or(err, errors.New("it is not a folder"))))
+		}
+		path, err := filepath.Abs(dir)
+		if err != nil {
+			return err
+		}
+		c.Volumes[i] = path
+	}
 	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
 	}
@@ -143,15 +155,15 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
-			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
+			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
 			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
+		machine, err := os.Hostname()
+		if w.Host == "" && err == nil {
+			w.Host = machine
+		}
 		if w.Name == "" {
-			machine, err := os.Hostname()
-			if err != nil {
-				machine = "a machine without a name"
-			}
-			w.Name = fmt.Sprintf("%s %d", machine, os.Getpid())
+			w.Name = fmt.Sprintf("%s %d", cmp.Or(w.Host, "a machine without a name"), os.Getpid())
 		}
 		if work.JSON {
 			w.Log = slog.New(slog.NewJSONHandler(std.out, nil))
@@ -287,14 +299,15 @@ type workSubmitCommand struct {
 	Session string `arg:"" help:"The name of the session, which is made if the file has none with the name."`
 	Input   string `arg:"" optional:"" help:"What to say; - means standard input. Default: the file's own question."`
 
-	Key      string        `placeholder:"KEY" help:"Names the input, so that it counts once if the command is repeated. Default: a new key."`
-	Owner    string        `placeholder:"OWNER" help:"The owner of the session."`
-	Tag      []string      `sep:"none" placeholder:"TAG" help:"Add a tag to a new session; may be repeated."`
-	Tenant   string        `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
-	Priority int           `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
-	Needs    []string      `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
-	In       time.Duration `placeholder:"TIME" help:"Do it after this time, such as 2h."`
-	Upgrade  bool          `help:"Go on with the file as it is now, instead of the version that the session's work began with."`
+	Key      string   `placeholder:"KEY" help:"Names the input, so that it counts once if the command is repeated. Default: a new key."`
+	Owner    string   `placeholder:"OWNER" help:"The owner of the session."`
+	Tag      []string `sep:"none" placeholder:"TAG" help:"Add a tag to a new session; may be repeated."`
+	Tenant   string   `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
+	Priority int      `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
+	Needs    []string `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
+	placeFlag
+	In      time.Duration `placeholder:"TIME" help:"Do it after this time, such as 2h."`
+	Upgrade bool          `help:"Go on with the file as it is now, instead of the version that the session's work began with."`
 }
 
 // Run submits.
@@ -309,8 +322,12 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 	if err != nil {
 		return err
 	}
+	place, err := c.place()
+	if err != nil {
+		return usage(err)
+	}
 	cfg.File, cfg.Session, cfg.Owner, cfg.Tags = c.File, c.Session, c.Owner, c.Tag
-	j := worker.Job{Config: cfg, Key: c.Key, By: accountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Upgrade: c.Upgrade}
+	j := worker.Job{Config: cfg, Key: c.Key, By: accountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: c.Upgrade}
 	if c.In > 0 {
 		j.Due = time.Now().Add(c.In)
 	}

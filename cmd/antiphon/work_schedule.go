@@ -30,15 +30,16 @@ type workScheduleAddCommand struct {
 	File  string `arg:"" help:"The agent's file."`
 	Input string `arg:"" optional:"" help:"What to say. Default: the file's own question."`
 
-	Zone      string   `placeholder:"ZONE" help:"The time zone of the times, such as Europe/Berlin. Default: UTC."`
-	Session   string   `placeholder:"NAME" help:"Go on with this session each time. Default: a new session each time, named after the schedule and the time."`
-	Owner     string   `placeholder:"OWNER" help:"The owner of the sessions."`
-	Tenant    string   `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
-	Priority  int      `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
-	Needs     []string `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
-	Overlap   string   `enum:"skip,start" default:"skip" placeholder:"RULE" help:"If the last work is not done yet: skip this time (the default), or start nevertheless."`
-	Missed    string   `enum:"once,skip" default:"once" placeholder:"RULE" help:"If no worker ran at the time: make up for it once (the default), or skip it."`
-	Approvals string   `enum:"wait,refuse" default:"wait" placeholder:"RULE" help:"Calls that need an approval wait for it (the default), or are refused."`
+	Zone     string   `placeholder:"ZONE" help:"The time zone of the times, such as Europe/Berlin. Default: UTC."`
+	Session  string   `placeholder:"NAME" help:"Go on with this session each time. Default: a new session each time, named after the schedule and the time."`
+	Owner    string   `placeholder:"OWNER" help:"The owner of the sessions."`
+	Tenant   string   `placeholder:"TENANT" help:"Whose work it is, for shares and limits."`
+	Priority int      `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
+	Needs    []string `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
+	placeFlag
+	Overlap   string `enum:"skip,start" default:"skip" placeholder:"RULE" help:"If the last work is not done yet: skip this time (the default), or start nevertheless."`
+	Missed    string `enum:"once,skip" default:"once" placeholder:"RULE" help:"If no worker ran at the time: make up for it once (the default), or skip it."`
+	Approvals string `enum:"wait,refuse" default:"wait" placeholder:"RULE" help:"Calls that need an approval wait for it (the default), or are refused."`
 }
 
 // Run adds a schedule.
@@ -49,6 +50,13 @@ func (c *workScheduleAddCommand) Run(ctx context.Context, std stdio, env environ
 	cfg, err := workConfig(std, env)
 	if err != nil {
 		return err
+	}
+	place, err := c.place()
+	if err != nil {
+		return usage(err)
+	}
+	if place != nil {
+		c.Needs = append(c.Needs, place.Needs()...)
 	}
 	cfg.File = c.File
 	all := work.sessions()

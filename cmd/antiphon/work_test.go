@@ -128,6 +128,47 @@ func TestWorkNamesTheAccount(t *testing.T) {
 	}
 }
 
+// A session with a place works there, at a worker that has it, and its commands say what a
+// place may be.
+func TestWorkPlace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, folder := range []string{"agents", "repo"} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
+	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  call append_to_file {\"path\": \"a\", \"content\": \"b\"}\nturn\n  say Done.\n")
+	for place, want := range map[string]string{"git:main": "cannot fetch a repository", "volume": "volume:DIR", "none:x": "has no folder", "disk": "host, host:DIR", ":x": "host, host:DIR"} {
+		for _, args := range [][]string{{"work", "submit", file, "s"}, {"work", "schedule", "add", "s", "@daily", file}} {
+			if o := program(t, append(args, "Hello", "--place", place, "--store", "s.db")...); o.code != exitUsage || !strings.Contains(o.err, want) {
+				t.Errorf("%v --place %s: exit code %d\n%s", args, place, o.code, o.err)
+			}
+		}
+	}
+	for name, place := range map[string]string{"shared": "volume:repo", "here": "host:repo"} {
+		if o := program(t, "work", "submit", file, name, "Hello", "--place", place, "--store", "s.db"); o.code != 0 {
+			t.Fatal(o.err)
+		}
+	}
+	work := []string{"work", "--agents", "agents", "--trust", "--store", "s.db", "--once"}
+	if o := program(t, append(work, "--host", "elsewhere")...); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	o := program(t, "work", "status", "--store", "s.db")
+	wantAll(t, "the status", o.out, "needs a worker with the volume "+filepath.Join(dir, "repo"), "needs a worker on the host ")
+	if o := program(t, append(work, "--volumes", "nowhere")...); o.code != exitUsage {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+	if o := program(t, append(work, "--volumes", "repo", "--runs", "1")...); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	if text := read(t, filepath.Join(dir, "repo", "a")); text != "bb" {
+		t.Errorf("%q", text)
+	}
+}
+
 // The measures of a worker count the queue by tenant, and name no session and no text; only
 // this machine can connect unless somebody says so.
 func TestWorkMetrics(t *testing.T) {

@@ -247,13 +247,24 @@ func (db *DB) Candidates(want queue.Want) (list []queue.Work) {
 			others-- // it would take its own place
 		}
 		limit, limited := want.Caps[w.Tenant]
-		lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
-		if lacks || limited && others+chosen[w.Tenant] >= limit || w.State == queue.Running && db.held(w.Session) {
+		if len(want.Lacks(&w.Work)) > 0 || limited && others+chosen[w.Tenant] >= limit || w.State == queue.Running && db.held(w.Session) {
 			continue
 		}
 		chosen[w.Tenant]++
 		if list = append(list, w.Work); len(list) >= max(want.Most, 1) {
 			break
+		}
+	}
+	return list
+}
+
+// Lost is [queue.Queue.Lost].
+func (db *DB) Lost() (list []queue.Work) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(db.works)) {
+		if w := db.works[id]; w.State == queue.Running && !db.held(id) {
+			list = append(list, w.Work)
 		}
 	}
 	return list

@@ -290,6 +290,15 @@ func (s *Store) Candidates(ctx context.Context, want queue.Want) (list []queue.W
 	return list, err
 }
 
+// Lost implements [queue.Queue].
+func (s *Store) Lost(ctx context.Context) (list []queue.Work, err error) {
+	err = s.net(ctx, "lost", func() error {
+		list = s.db.Lost()
+		return nil
+	})
+	return list, err
+}
+
 // Begin implements [queue.Queue].
 func (s *Store) Begin(ctx context.Context, w queue.Work, worker string) (begun queue.Work, err error) {
 	err = s.net(ctx, fmt.Sprint("begin ", w.Session, " ", w.Claim), func() (err error) {

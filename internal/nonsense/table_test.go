@@ -1155,6 +1155,7 @@ var types = []typ{
 	{"trust", reflect.TypeFor[trust.Store]()},
 	{"worker", reflect.TypeFor[worker.Agents]()},
 	{"worker", reflect.TypeFor[worker.Agent]()},
+	{"worker", reflect.TypeFor[worker.Place]()},
 	{"worker", reflect.TypeFor[worker.Schedule]()},
 	{"worker", reflect.TypeFor[worker.Scheduled]()},
 	{"worker", reflect.TypeFor[worker.Metrics]()},

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -66,11 +67,24 @@ type Work struct {
 
 // Want selects work for a worker.
 type Want struct {
-	Labels  []string       // the worker's; work with other needs is not for it
+	Labels []string // the worker's; work with other needs is not for it
+	// Has reports whether the worker has a need that is not among its Labels. Nil means no. It
+	// must not block or call the store.
+	Has     func(need string) bool
 	Agents  []string       // the definitions that it may run; nil means all
 	Tenants []string       // whose work it does; nil means everybody's
 	Most    int            // how many candidates, at least 1
 	Caps    map[string]int // the most runs at once of a tenant; a tenant that is missing has no limit
+}
+
+// Lacks returns the needs of work that the worker does not have.
+func (w *Want) Lacks(work *Work) (needs []string) {
+	for _, need := range work.Needs {
+		if !slices.Contains(w.Labels, need) && (w.Has == nil || !w.Has(need)) {
+			needs = append(needs, need)
+		}
+	}
+	return needs
 }
 
 // Outcome is how a worker leaves a piece of work.
@@ -94,6 +108,9 @@ type Queue interface {
 	// time that has come, or running without its session being held. Tenants with fewer runs come first, and take turns; of
 	// one tenant, higher priority comes first, then what is due longer.
 	Candidates(ctx context.Context, want Want) ([]Work, error)
+	// Lost returns work that is running without its session being held, whatever it needs: its
+	// worker has died or was cut off. Candidates returns those that a worker may begin again.
+	Lost(ctx context.Context) ([]Work, error)
 	// Begin marks work as running, if it is still as Candidates returned it. The caller
 	// holds the session. Otherwise the error wraps ErrChanged, or [ErrFull] if the store keeps
 	// [Limits] and its Endpoint has as many runs as it may have.

@@ -305,7 +305,7 @@ func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Wo
 	w, _ = l.head()
 	held := false
 	places := l.running + l.chosen
-	lacks := slices.ContainsFunc(w.Needs, func(need string) bool { return !slices.Contains(want.Labels, need) })
+	lacks := len(want.Lacks(&w)) > 0
 	switch w.State {
 	case queue.Running:
 		held = s.isHeld(ctx, w.Session, l.orphans[0].owner)
@@ -339,6 +339,30 @@ func (s *Store) orphans(ctx context.Context, want queue.Want) (*lines, error) {
 		slices.SortFunc(l.orphans, func(a, b orphan) int { return order(a.Work, b.Work) })
 	}
 	return x, err
+}
+
+// Lost implements [queue.Queue].
+func (s *Store) Lost(ctx context.Context) (list []queue.Work, err error) {
+	if err := s.opened(); err != nil {
+		return nil, err
+	}
+	err = s.reading(ctx, func() error {
+		list = nil
+		var all []orphan
+		if err := s.begun(ctx, queue.Want{Agents: []string{}}, func(o orphan) { all = append(all, o) }); err != nil {
+			return err
+		}
+		for _, o := range all {
+			if o.State == queue.Running && !s.isHeld(ctx, o.Session, o.owner) {
+				list = append(list, o.Work)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.fail("looking for work", err)
+	}
+	return list, nil
 }
 
 // moreTenants reads the first rows of the next tenants. It goes on where the last look has
