@@ -239,6 +239,7 @@ type dialogue struct {
 	held       []string     // prompts that were typed while the session ran elsewhere
 	here       atomic.Pointer[openSession]
 	older      map[string]bool // keys of deliveries that were there when the session was opened
+	tried      map[string]bool // keys of deliveries for which a turn was begun
 	began      int64           // the entry that began the last run
 	moved      string          // why the session goes on elsewhere, or ""
 	taken      string          // why it was taken from workers, or ""
@@ -428,7 +429,7 @@ func (t *dialogue) open(ctx context.Context) error {
 	}
 	t.host, t.info, t.fileEffort = h, h.Info, nil
 	t.here.Store(&openSession{h.Store, h.Info})
-	t.began, t.older = 0, map[string]bool{}
+	t.began, t.older, t.tried = 0, map[string]bool{}, map[string]bool{}
 	for d, err := range h.Session.Deliveries(ctx) { // requests to let it go that were for others
 		if err == nil {
 			t.older[d.Key] = true
@@ -651,12 +652,7 @@ func (t *dialogue) turn(ctx context.Context, text string) error {
 		if err != nil {
 			return err
 		}
-		waits := false
-		for _, err := range t.host.Session.Deliveries(ctx) { // said too late for the run
-			waits = err == nil // what cannot be read waits for the next prompt
-			break
-		}
-		if text = ""; !waits || ctx.Err() != nil {
+		if text = ""; ctx.Err() != nil || !t.arrived(ctx) || t.moved != "" { // said too late for the run
 			return nil
 		}
 	}

@@ -57,7 +57,7 @@ func (t *dialogue) tools(ctx context.Context) error {
 		fmt.Fprintln(w, t.toolLine(a, name, one))
 	}
 	for _, one := range a.Request.Tools {
-		fmt.Fprintf(w, "  %s\tat the endpoint\truns there, and is not asked about\n", visible(string(one.ToolType())))
+		fmt.Fprintf(w, "  %s\tat the endpoint\truns there, and is not asked about\n", visible(one.ToolType()))
 	}
 	return w.Flush()
 }

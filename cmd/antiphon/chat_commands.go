@@ -21,7 +21,7 @@ import (
 )
 
 // comes lists commands of other programs, and of this one's plan, that are not there yet.
-const comes = "attach fullscreen theme"
+const comes = "fullscreen theme"
 
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.

@@ -309,9 +309,8 @@ func (t *dialogue) next(ctx context.Context) (string, error) {
 	for {
 		waiting, end := context.WithCancelCause(ctx)
 		stop := t.host.Session.Notify(func() { end(errArrived) })
-		input, err := t.arrived(ctx)
-		text := ""
-		if err == nil && !input && t.moved == "" {
+		text, err := "", error(nil)
+		if !t.arrived(ctx) && t.moved == "" {
 			text, err = t.face.next(waiting)
 		}
 		stop()
@@ -323,9 +322,10 @@ func (t *dialogue) next(ctx context.Context) (string, error) {
 	}
 }
 
-// arrived reports whether somebody said something to the session that has no answer yet, and
-// notes if somebody else goes on with it.
-func (t *dialogue) arrived(ctx context.Context) (input bool, err error) {
+// arrived reports whether somebody said something that has no answer yet, and notes if somebody else
+// goes on with the session. It reports each delivery once: one that a turn does not take, because
+// the turn fails, waits for the next prompt.
+func (t *dialogue) arrived(ctx context.Context) (input bool) {
 	last := int64(0)
 	for e := range t.host.Session.Entries() {
 		if _, ok := e.Body.(session.RunStarted); ok {
@@ -334,20 +334,21 @@ func (t *dialogue) arrived(ctx context.Context) (input bool, err error) {
 	}
 	for d, err := range t.host.Session.Deliveries(ctx) {
 		if err != nil {
-			return false, nil // what cannot be read waits for the next prompt
+			return input // what cannot be read waits for the next prompt, too
 		}
 		for _, b := range d.Bodies {
 			switch b := b.(type) {
 			case session.InputItem:
-				input = true
+				input = input || !t.tried[d.Key]
 			case session.StopAsked:
 				if b.Run > 0 && b.Run == last && !t.older[d.Key] {
 					t.moved = cmp.Or(b.Detail, "somebody asked for it")
 				}
 			}
 		}
+		t.tried[d.Key] = true
 	}
-	return input, nil
+	return input
 }
 
 // handOver leaves the conversation to workers: they go on when the reply and the calls that are

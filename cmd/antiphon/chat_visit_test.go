@@ -7,14 +7,16 @@ package main
 
 import (
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestChatAttach proves that a session that runs elsewhere is attached to when it is opened; that what
 // is said there is answered by the terminal that has it; that the first answer about a call counts and
-// the other terminal is told; and that the conversation goes on where somebody still is. J2
+// the other terminal is told; that the list of sessions says so; and that the conversation goes on where somebody still is. J2
 func TestChatAttach(t *testing.T) {
 	t.Parallel()
 	dir, one := chatter(t, "again\nturn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n", "--session work")
@@ -32,6 +34,11 @@ func TestChatAttach(t *testing.T) {
 		return strings.Contains(screen, "› more") && strings.Count(screen, "run it?") == 2
 	})
 	two.untilThat(t, "the second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
+	three := openTerminal(t, dir, "export XDG_DATA_HOME="+dir+"/data; antiphon chat agent.md --store s.db -r")
+	three.until(t, "  1. ")
+	three.until(t, "work  go (waits for you, elsewhere)")
+	three.keys(t, "C-d")
+	three.until(t, "[exit code 0]")
 	one.does(t, "n not there", "It was: The call was refused by the person in charge: not there")
 	two.until(t, "answered by ")
 	two.until(t, "It was: The call was refused by the person in charge: not there")
@@ -70,8 +77,26 @@ func TestChatDetach(t *testing.T) {
 			term.keys(t, "/detach", "Enter")
 			term.until(t, "workers go on with the session work")
 			term.until(t, "antiphon chat --attach work --store s.db shows it")
+			term.until(t, "[exit code 0]")
 		}},
-		{"hangup", func(t *testing.T, dir string, _ *terminalOf) { signalled(t, dir, syscall.SIGHUP) }},
+		{"hangup", func(t *testing.T, dir string, term *terminalOf) {
+			signalled(t, dir, syscall.SIGHUP)
+			term.until(t, "[exit code 0]")
+		}},
+		{"lost terminal", func(t *testing.T, dir string, term *terminalOf) {
+			pid, err := strconv.Atoi(strings.TrimSpace(read(t, filepath.Join(dir, "pid"))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			term.tmux(t, "kill-server")
+			for range 2000 {
+				if err := syscall.Kill(pid, 0); err != nil {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			t.Error("the conversation did not end")
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +108,6 @@ func TestChatDetach(t *testing.T) {
 			term.keys(t, "go", "Enter")
 			term.until(t, "one two")
 			c.leave(t, dir, term)
-			term.until(t, "[exit code 0]")
 			if got := read(t, filepath.Join(dir, "new.txt")); got != "one\n" {
 				t.Errorf("the file holds %q", got)
 			}
