@@ -280,6 +280,8 @@ func TestRefused(t *testing.T) {
 		`"truncation":"some"`:                                                  "truncation",
 		`"prompt":{"id":"pmpt_1"}`:                                             "prompt",
 		`"tools":[{"type":"web_search"}]`:                                      "web_search",
+		`"tools":[{"type":"mcp","server_label":"other"}]`:                      "server_label 'it'",
+		`"tools":[{"type":"mcp","server_label":"it","server_url":"http://x"}]`: "no server_url",
 		`"tools":[{"type":"function","name":"read_file"}]`:                     "the agent has a tool called 'read_file' itself",
 		`"previous_response_id":"resp_1","conversation":"c"`:                   "only providing one of",
 		`"conversation":"conv_1"`:                                              "not found",

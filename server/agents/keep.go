@@ -274,7 +274,9 @@ func clientNames(r *api.Response) (names []string) {
 		return nil
 	}
 	for _, t := range tools {
-		names = append(names, nameOf(t))
+		if name := nameOf(t); name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

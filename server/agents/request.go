@@ -46,8 +46,12 @@ func unsupported(r *server.Request) error {
 		return server.Invalid("unsupported_parameter", refused, "Unsupported parameter: '%s' is not supported by agents.", refused)
 	}
 	for i, t := range r.Tools {
-		switch t.(type) {
+		switch t := t.(type) {
 		case *item.FunctionTool, *item.CustomTool:
+		case *item.MCPTool:
+			if !namesAgent(t, r.Model) {
+				return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d]", i), "Unsupported value: a tool of the type 'mcp' can only name the agent's own tools here: give it the server_label '%s', and no server_url, connector_id, authorization, headers or allowed_tools.", r.Model)
+			}
 		default:
 			return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d].type", i), "Unsupported value: a request to an agent declares functions and custom tools, and not tools of the type '%s'.", t.ToolType())
 		}
@@ -60,6 +64,12 @@ func unsupported(r *server.Request) error {
 	return nil
 }
 
+// namesAgent reports whether a tool only names the agent's own tools, as clients do that
+// take requests for approval from servers alone that they declared.
+func namesAgent(t *item.MCPTool, model string) bool {
+	return t.ServerLabel == model && t.ServerURL == "" && t.ConnectorID == "" && t.TunnelID == "" && t.Authorization == "" && len(t.Headers) == 0 && t.AllowedTools == ""
+}
+
 // adapt gives an agent what the request asks for, and returns the names of the client's
 // tools.
 func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []string, err error) {
@@ -68,6 +78,9 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		return nil, err
 	}
 	for i, def := range r.Tools {
+		if _, own := def.(*item.MCPTool); own {
+			continue
+		}
 		t, err := clientTool(def)
 		if err != nil {
 			at := fmt.Sprintf("tools[%d]", i)
@@ -80,7 +93,7 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		a.Tools, names = append(slices.Clip(a.Tools), t), append(names, name)
 	}
 	to := &a.Request
-	if len(r.Tools) > 0 && r.ToolChoice != "" {
+	if len(names) > 0 && r.ToolChoice != "" {
 		to.ToolChoice = r.ToolChoice
 	}
 	if r.ParallelToolCalls != nil {
