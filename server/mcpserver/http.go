@@ -34,6 +34,35 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	live := s.live(ctx)
+	context.AfterFunc(ctx, func() { closeAll(live) })
+	return over(live), nil
+}
+
+// closeAll ends the sessions of the protocol.
+func closeAll(live *mcp.Server) {
+	for ss := range live.Sessions() {
+		_ = ss.Close() // its client is gone or told
+	}
+}
+
+// maxSessions bounds the sessions of the protocol. A client that is gone without a word
+// has one until it is idle for too long.
+const maxSessions = 1000
+
+// full reports whether a request would begin a session, and there are too many.
+func full(live *mcp.Server, r *http.Request) bool {
+	if r.Method != http.MethodPost || r.Header.Get("Mcp-Session-Id") != "" {
+		return false
+	}
+	n := 0
+	for range live.Sessions() {
+		n++
+	}
+	return n >= maxSessions
+}
+
+// over returns the handler for a server of the SDK.
+func over(live *mcp.Server) http.Handler {
 	get := func(*http.Request) *mcp.Server { return live }
 	with := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
 		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: idle, MaxRequestBodyBytes: MaxMessage,
@@ -50,8 +79,13 @@ func (s *Server) Handler(ctx context.Context) (http.Handler, error) {
 			without.ServeHTTP(w, r)
 			return
 		}
+		if full(live, r) {
+			w.Header().Set("Retry-After", "60")
+			http.Error(w, "The server has too many sessions. End one, or try again later.", http.StatusServiceUnavailable)
+			return
+		}
 		with.ServeHTTP(w, r)
-	}), nil
+	})
 }
 
 // foreign reports whether a page of another origin makes a request. Clients that are not
@@ -95,12 +129,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("mcpserver: %s is not a loopback address: everybody who reaches it could use the server, which has no keys", l.Addr()), l.Close())
 	}
-	handler, err := s.Handler(ctx)
-	if err != nil {
+	if err := s.Check(); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	live := s.live(ctx)
 	mux := http.NewServeMux()
-	mux.Handle(Path, handler)
+	mux.Handle(Path, over(live))
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	server := &http.Server{
@@ -118,10 +152,12 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	go func() { failed <- server.Serve(l) }()
 	select {
 	case err := <-failed:
+		closeAll(live)
 		return err
 	case <-ctx.Done():
 	}
 	s.settled(goodbye)
+	closeAll(live)
 	cancel() // streams without a call stay open otherwise
 	_ = server.Close()
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
