@@ -90,7 +90,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 			return err
 		}
 	}
-	run, err := c.asRun(env)
+	run, err := c.asRun(std.err, env)
 	if err != nil {
 		return err
 	}
@@ -126,11 +126,11 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 }
 
 // asRun returns antiphon run with the same flags.
-func (c *chatCommand) asRun(env environment) (*runCommand, error) {
+func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 	if err := lastByNumber(&c.Session, &c.Last); err != nil {
 		return nil, err
 	}
-	run := &runCommand{File: agentFile(env, c.File), runFlags: runFlags{
+	run := &runCommand{File: agentFile(w, env, c.File), runFlags: runFlags{
 		Session: cmp.Or(c.Session, timedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,

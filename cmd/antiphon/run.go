@@ -120,7 +120,7 @@ Examples:
 
 // Run runs the agent.
 func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
-	c.File = agentFile(env, c.File)
+	c.File = agentFile(std.err, env, c.File)
 	if c.Choose {
 		if err := c.choose(ctx, std, env); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"net/url"
@@ -120,26 +121,39 @@ func (s *settings) over(env environment) environment {
 }
 
 // agentFile returns the file of an agent that a person names: a path, or the name of a file in
-// .antiphon/agents of the project, or in agents of the settings.
-func agentFile(env environment, name string) string {
+// .antiphon/agents of the project, or in agents of the settings. It says if the project's hides the
+// person's own, because a project may be a stranger's.
+func agentFile(w io.Writer, env environment, name string) string {
 	if _, err := os.Stat(name); err == nil || name == "" || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
 		return name
 	}
+	var found []string
 	for _, folder := range agentFolders(env) {
 		for _, file := range []string{name, name + ".md"} {
 			path := filepath.Join(folder, file)
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-				return path
+				found = append(found, path)
+				break
 			}
 		}
 	}
-	return name
+	if len(found) == 0 {
+		return name
+	}
+	if last := found[len(found)-1]; last != found[0] && filepath.Dir(last) == filepath.Join(settingsFolder(env), "agents") {
+		fmt.Fprintf(w, "antiphon: %s is the project's, %s; your own of this name is %s\n", visible(quoted(name)), visible(quoted(found[0])), visible(quoted(last)))
+	}
+	return found[0]
 }
 
 // agentFolders returns the folders with agents that have names, those of the project first.
 func agentFolders(env environment) (list []string) {
-	for _, folder := range projectFolders() {
-		list = append(list, filepath.Join(folder, ".antiphon", "agents"))
+	for i, folder := range projectFolders() {
+		agents := filepath.Join(folder, ".antiphon", "agents")
+		if info, err := os.Stat(agents); i > 0 && err == nil && !private.Owned(info) {
+			continue // everybody may make a repository in a shared folder, around all that is in it
+		}
+		list = append(list, agents)
 	}
 	if folder := settingsFolder(env); folder != "" {
 		list = append(list, filepath.Join(folder, "agents"))
@@ -191,7 +205,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		if from != "" {
 			value = fmt.Sprintf("%-40s (%s)", value, from)
 		}
-		fmt.Fprintf(std.out, "%-9s %s\n", what, printable(value))
+		fmt.Fprintf(std.out, "%-9s %s\n", what, visible(value))
 	}
 	place := cmp.Or(own.path, "none: the environment names no home")
 	if own.path != "" && !own.there {
@@ -242,7 +256,7 @@ func (c *configCommand) storeLine(env environment, line func(what, value, from s
 // agentLines prints the agents that have names. Those of a folder nearer by hide others of the
 // same name.
 func agentLines(env environment, line func(what, value, from string)) error {
-	seen := map[string]bool{}
+	seen, own := map[string]bool{}, false
 	for _, folder := range agentFolders(env) {
 		files, err := os.ReadDir(folder)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -252,11 +266,12 @@ func agentLines(env environment, line func(what, value, from string)) error {
 			name, isAgent := strings.CutSuffix(f.Name(), ".md")
 			if isAgent && !seen[name] {
 				seen[name] = true
-				line("agent", name, filepath.Join(folder, f.Name()))
+				line("agent", quoted(name), quoted(filepath.Join(folder, f.Name())))
+				own = own || name == "assistant" && folder == filepath.Join(settingsFolder(env), "agents")
 			}
 		}
 	}
-	if !seen["assistant"] {
+	if !own { // a project's does not answer in its place
 		line("agent", "assistant", "built in")
 	}
 	return nil
