@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -22,7 +23,7 @@ const (
 
 // resumer returns the backend if its background responses survive a server, or nil.
 func (s *Server) resumer() Resumer {
-	if k, ok := s.keeper().(Resumer); ok {
+	if k, ok := s.keeper().(Resumer); ok && !nils.Is(k) {
 		return k
 	}
 	return nil
