@@ -523,8 +523,7 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 
 // missing says what this worker lacks to do a piece of work, or returns "".
 func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why string, err error) {
-	want := p.want()
-	if lacks := want.Lacks(&w); len(lacks) > 0 {
+	if lacks := p.want().Lacks(w); len(lacks) > 0 {
 		why = needed + "a worker " + described(lacks, "with the labels ")
 		if _, err := p.workspace(lacks); err != nil {
 			why += ": " + err.Error()

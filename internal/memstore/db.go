@@ -247,7 +247,7 @@ func (db *DB) Candidates(want queue.Want) (list []queue.Work) {
 			others-- // it would take its own place
 		}
 		limit, limited := want.Caps[w.Tenant]
-		if len(want.Lacks(&w.Work)) > 0 || limited && others+chosen[w.Tenant] >= limit || w.State == queue.Running && db.held(w.Session) {
+		if len(want.Lacks(w.Work)) > 0 || limited && others+chosen[w.Tenant] >= limit || w.State == queue.Running && db.held(w.Session) {
 			continue
 		}
 		chosen[w.Tenant]++

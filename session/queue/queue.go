@@ -78,7 +78,7 @@ type Want struct {
 }
 
 // Lacks returns the needs of work that the worker does not have.
-func (w *Want) Lacks(work *Work) (needs []string) {
+func (w Want) Lacks(work Work) (needs []string) {
 	for _, need := range work.Needs {
 		if !slices.Contains(w.Labels, need) && (w.Has == nil || !w.Has(need)) {
 			needs = append(needs, need)

@@ -305,7 +305,7 @@ func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Wo
 	w, _ = l.head()
 	held := false
 	places := l.running + l.chosen
-	lacks := len(want.Lacks(&w)) > 0
+	lacks := len(want.Lacks(w)) > 0
 	switch w.State {
 	case queue.Running:
 		held = s.isHeld(ctx, w.Session, l.orphans[0].owner)
