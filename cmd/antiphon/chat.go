@@ -108,6 +108,9 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 		if t.face, err = newLiveFace(in, out, env, t.colour, lost); err != nil {
 			return err
 		}
+		if err := t.face.theme(cmp.Or(env["ANTIPHON_THEME"], tui.Themes[0])); err != nil {
+			return errors.Join(usage(fmt.Errorf("ANTIPHON_THEME: %w", err)), t.face.close())
+		}
 	}
 	err = t.hold(ctx)
 	err = errors.Join(err, t.close(), t.face.close())
@@ -208,6 +211,7 @@ type face interface {
 	said(text string)
 	put(text string)
 	copy(text string) error
+	theme(name string) error
 	remember(prompts []string, draft string)
 	close() error
 }
@@ -867,6 +871,7 @@ var chatCommands = []tui.Command{
 	{Name: "retry", Help: "ask the last message again, in a fork"},
 	{Name: "save", Arguments: "[NAME]", Help: "give the session a name; it is kept in any case"},
 	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
+	{Name: "theme", Arguments: "dark|light|contrast|none", Help: "change the colours; ANTIPHON_THEME, or theme in the settings, keeps one"},
 	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
 	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
 	{Name: "why", Help: "show what broke the prompt cache"},
@@ -910,6 +915,13 @@ func (f *liveFace) close() error                                      { return f
 
 func (f *liveFace) copy(text string) error {
 	f.t.Copy(text)
+	return nil
+}
+
+func (f *liveFace) theme(name string) error {
+	if !f.t.SetTheme(name) {
+		return fmt.Errorf("%q is no theme; themes are %s", name, strings.Join(tui.Themes, ", "))
+	}
 	return nil
 }
 

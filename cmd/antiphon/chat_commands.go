@@ -21,7 +21,7 @@ import (
 )
 
 // comes lists commands of other programs, and of this one's plan, that are not there yet.
-const comes = "fullscreen theme"
+const comes = "fullscreen"
 
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.
@@ -38,6 +38,8 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		t.keys()
 	case "redraw":
 		t.recall(t.host.Session.Entries(), 0)
+	case "theme":
+		err = t.face.theme(rest)
 	case "tools":
 		err = t.tools(ctx)
 	case "allow":

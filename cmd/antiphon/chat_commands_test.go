@@ -107,12 +107,18 @@ func TestChatTools(t *testing.T) {
 	term.does(t, "y", "It was: done")
 	term.does(t, "/why", ": it was withdrawn")
 	term.does(t, "/save kept", "the session is called kept now")
+	term.does(t, "/theme green", "!! \"green\" is no theme; themes are dark, light, contrast, none")
+	term.keys(t, "/theme contrast", "Enter")
 	term.does(t, "/collapse maybe", "!! /collapse takes on or off")
 	term.does(t, "/collapse", "from now on a marker stands for")
 	term.does(t, "/keys", "Ctrl-X Ctrl-E          the draft in $EDITOR")
 	term.does(t, "/redraw", "› /redraw\n\n\n› word")
 	term.keys(t, "C-d")
 	term.until(t, "--session kept --store s.db continues it")
+	raw := term.written(t)
+	if _, after, _ := strings.Cut(raw, "!! /collapse takes on or off"); strings.Contains(after, "\x1b[2m") || !strings.Contains(raw, "\x1b[2m") {
+		t.Errorf("what is dim: %q", raw)
+	}
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\none\n" {
 		t.Errorf("the file holds %q", got)
 	}

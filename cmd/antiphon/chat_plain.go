@@ -68,6 +68,8 @@ func (f *plainFace) copy(string) error {
 	return errors.New("a plain terminal has no clipboard that could be reached")
 }
 
+func (f *plainFace) theme(string) error { return errors.New("a plain terminal has no colours") }
+
 func (f *plainFace) lines() io.Reader { return &plainAnswers{f: f} }
 
 type plainAnswers struct {

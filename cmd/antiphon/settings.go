@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -41,7 +42,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -98,6 +99,9 @@ func parseSettings(path string, text []byte) (map[string]string, error) {
 			}
 			if a.Name == "hangup" && a.Value != "detach" && a.Value != "stop" {
 				return nil, bad(fmt.Sprintf("hangup is %q", a.Value), "it is detach, or stop")
+			}
+			if a.Name == "theme" && !slices.Contains(tui.Themes, a.Value) {
+				return nil, bad(fmt.Sprintf("theme is %q", a.Value), "themes are "+strings.Join(tui.Themes, ", "))
 			}
 			if at, err := url.Parse(a.Value); a.Name == "base_url" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "") {
 				return nil, bad(fmt.Sprintf("base_url is %q", a.Value), "it is a URL such as http://localhost:11434/v1")
@@ -212,7 +216,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path

@@ -14,7 +14,8 @@ func (t *Terminal) redraw() {
 	t.mu.Lock()
 	width, height := t.size()
 	next := t.live(width, height, time.Now())
-	lines, raw := t.lines, t.raw
+	next.rows = t.themed(next.rows)
+	lines, raw := t.themed(t.lines), t.raw
 	t.lines, t.raw = nil, nil
 	t.mu.Unlock()
 	if len(lines) == 0 && len(raw) == 0 && width == t.screen.width && t.screen.same(next) {

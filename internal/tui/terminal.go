@@ -68,6 +68,7 @@ type Terminal struct {
 	stashed state              // the draft while a question is asked
 	others  bool               // it is the work of another program
 	leaving bool
+	theme   *strings.Replacer
 	lost    bool // the terminal is gone, and the work goes on
 	asked   bool // ctrl+c was typed in an empty draft
 	escaped bool // esc was typed while nothing worked
@@ -137,7 +138,7 @@ func (t *Terminal) Close() error {
 
 // leave writes the last lines and gives the screen back.
 func (t *Terminal) leave() {
-	lines := t.lines
+	lines := t.themed(t.lines)
 	t.lines = nil
 	width, _ := t.size()
 	err := t.screen.draw(width, lines, frame{})
