@@ -47,6 +47,14 @@ type Store interface {
 	Item(ctx context.Context, id string) (item.Item, error)
 }
 
+// SharedStore is a [Store] that several servers may use at the same time.
+type SharedStore interface {
+	Store
+	// Busy reports whether somebody is making the response with an id: it has not been
+	// interrupted.
+	Busy(ctx context.Context, id string) (bool, error)
+}
+
 // ErrNotFound means that a store has no object or item with the id.
 var ErrNotFound = errors.New("not found")
 

@@ -45,6 +45,11 @@ func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObje
 	if err == nil && rec.Response == nil {
 		err = ErrNotFound // it is a conversation
 	}
+	if shared, ok := s.store().(SharedStore); ok && err == nil && !ended(rec.Response) {
+		if busy, err := shared.Busy(ctx, id); busy || err != nil {
+			return rec, nil, err
+		}
+	}
 	if err == nil && !ended(rec.Response) && s.keeper() == nil {
 		rec, err = s.interrupt(ctx, id, interrupted)
 	}

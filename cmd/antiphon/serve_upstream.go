@@ -152,9 +152,20 @@ func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env enviro
 	if err != nil {
 		return err
 	}
+	in, err := c.open(ctx, env, true)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	keep := &gateway.Store{In: in, Owner: c.Owner}
 	c.sayUpstreams(std, ups)
 	fmt.Fprintf(std.err, "antiphon: serving at http://%s/v1; to try it:\n  curl http://%[1]s/v1/models\n", l.Addr())
 	hide := env.Hider()
-	s := &server.Server{Backend: c.gateway(ups, std, hide), ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
-	return s.Serve(ctx, l, nil)
+	b := c.gateway(ups, std, hide)
+	s := &server.Server{Backend: b, Store: keep, ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
+	err = s.Serve(ctx, l, func() {
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
+		defer stop()
+		b.Drain(bounded)
+	})
+	return errors.Join(err, keep.Close(), in.Close())
 }

@@ -48,6 +48,44 @@ type Backend struct {
 	once  sync.Once
 	ups   []*upstream
 	seals seals
+
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed when the last response ends, if somebody waits
+}
+
+// Drain waits until no response is being made, or until ctx is done. It is for the end of
+// a server that accepts no more requests.
+func (b *Backend) Drain(ctx context.Context) {
+	b.mu.Lock()
+	if b.running == 0 {
+		b.mu.Unlock()
+		return
+	}
+	if b.idle == nil {
+		b.idle = make(chan struct{})
+	}
+	idle := b.idle
+	b.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+}
+
+// run counts a response until the result is called.
+func (b *Backend) run() (done func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running++
+	return func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.running--; b.running == 0 && b.idle != nil {
+			close(b.idle)
+			b.idle = nil
+		}
+	}
 }
 
 // upstream is an Upstream in use.
@@ -182,6 +220,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if r.WarmUp {
 		return nil
 	}
+	defer b.run()()
 	list, err := b.candidates(r.Model)
 	if err != nil {
 		return err

@@ -27,7 +27,9 @@ import (
 	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("database/sql.(*DB).connectionOpener"))
+}
 
 // world is a gateway on a socket. What it answers is checked against the schema.
 type world struct {
@@ -36,6 +38,7 @@ type world struct {
 	client  *http.Client
 	spec    *apispec.Spec
 	b       *gateway.Backend
+	end     func()
 	mu      sync.Mutex
 	records []gateway.Record
 	logged  strings.Builder
@@ -55,7 +58,7 @@ func open(t testing.TB, base string, chat bool) gateway.Upstream {
 
 func serving(t testing.TB, ups ...gateway.Upstream) *world {
 	t.Helper()
-	w := &world{t: t, spec: apispec.Load(t)}
+	w := &world{t: t}
 	w.b = &gateway.Backend{Upstreams: ups}
 	w.b.Made = func(r gateway.Record) {
 		w.mu.Lock()
@@ -67,17 +70,27 @@ func serving(t testing.TB, ups ...gateway.Upstream) *world {
 		defer w.mu.Unlock()
 		w.logged.WriteString(err.Error() + "\n")
 	}
-	base, stop, err := (&server.Server{Backend: w.b}).Start()
+	w.serve(&server.Server{Backend: w.b})
+	t.Cleanup(w.end)
+	return w
+}
+
+// serve serves a gateway until end is called.
+func (w *world) serve(s *server.Server) {
+	w.t.Helper()
+	if w.spec == nil {
+		w.spec = apispec.Load(w.t)
+	}
+	base, stop, err := s.Start()
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	transport := new(http.Transport)
 	w.base, w.client = base, &http.Client{Transport: transport}
-	t.Cleanup(func() {
+	w.end = func() {
 		transport.CloseIdleConnections()
 		stop()
-	})
-	return w
+	}
 }
 
 // ask sends a request and returns the answer as it came.

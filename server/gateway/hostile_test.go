@@ -1,0 +1,157 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// An upstream that breaks off after output, sends garbage or an error there, or stops
+// sending, gives a failed response: streamed, whole and in the background. Every event is
+// valid. S2 S3 S7
+func TestBreaksOff(t *testing.T) {
+	good := agenttest.Completed(item.Assistant("one two three"))
+	never := make(chan struct{})
+	for name, bad := range map[string]agenttest.Reply{
+		"cut": good.CutAfter(1500), "reset": good.CutAfter(1500).ByReset(), "no end": good.WithoutLast(), "done": good.WithoutLast().WithDone(),
+		"garbage": good.WithEvent(6, `{"type":"response.output_text.delta",`), "stalls": good.StallAfter(6, never),
+		"error": agenttest.ErrorEvent("server_error", "Broken.", item.Assistant("one")), "failed": agenttest.Failed("rate_limit_exceeded", "Slow.", item.Assistant("one")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := agenttest.NewServer(t)
+			up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return bad })
+			u := open(t, up.URL, false)
+			if name == "stalls" {
+				u.Config.IdleTimeout = 200 * time.Millisecond
+			}
+			w := serving(t, u)
+			events := w.events(`{"model":"m","input":"a","stream":true}`)
+			if last := events[len(events)-1]; last.Type != api.EventFailed {
+				t.Errorf("ends with %s", last.JSON())
+			}
+			whole := w.create(`{"model":"m","input":"a"}`)
+			if whole.Status != item.StatusFailed || whole.Error == nil || strings.Contains(whole.Error.Message, "127.0.0.1") {
+				t.Errorf("%s %v", whole.Status, whole.Error)
+			}
+			made := w.create(`{"model":"m","input":"a","background":true}`)
+			got, err := w.typed().Wait(t.Context(), made.ID)
+			if got == nil || got.Status != item.StatusFailed {
+				t.Errorf("in the background: %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// waits is an upstream that begins a response and goes on when its client has gone.
+func waits(t *testing.T) (base string, begun, gone <-chan struct{}) {
+	t.Helper()
+	here, left := make(chan struct{}, 1), make(chan struct{}, 1)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, data := range []string{
+			`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","status":"in_progress","output":[]}}`,
+			`{"type":"response.output_item.added","sequence_number":1,"output_index":0,"item":{"type":"message","id":"m1","role":"assistant","status":"in_progress","content":[]}}`,
+			`{"type":"response.output_text.delta","sequence_number":2,"item_id":"m1","output_index":0,"content_index":0,"delta":"x"}`,
+		} {
+			_, _ = w.Write([]byte("data: " + data + "\n\n"))
+		}
+		w.(http.Flusher).Flush()
+		here <- struct{}{}
+		<-r.Context().Done()
+		left <- struct{}{}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL + "/v1", here, left
+}
+
+// A client that goes away ends the request to the upstream, unless the response is made in
+// the background; then a cancellation ends it. S8
+func TestClientGoesAway(t *testing.T) {
+	base, begun, gone := waits(t)
+	w := serving(t, open(t, base, false))
+	for _, stream := range []string{"true", "false"} {
+		ctx, stop := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(`{"model":"m","input":"a","stream":`+stream+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		go func() {
+			<-begun
+			stop()
+		}()
+		if resp, err := w.client.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		<-gone
+	}
+	made := w.create(`{"model":"m","input":"a","background":true}`)
+	<-begun
+	select {
+	case <-gone:
+		t.Error("the upstream's request of a background response ended with the client's")
+	default:
+	}
+	status, _, text := w.ask(http.MethodPost, "/responses/"+made.ID+"/cancel", "")
+	if status != http.StatusOK || !strings.Contains(text, item.StatusCancelled) {
+		t.Errorf("%d %s", status, text)
+	}
+	<-gone
+}
+
+// What a sloppy server leaves out is added, so that every event is valid: numbers,
+// positions, the beginning of items and parts. S5
+func TestSloppy(t *testing.T) {
+	const head = `{"id":"r","object":"response","status":"in_progress","output":[]}`
+	const message = `{"type":"message","id":"m1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"hello","annotations":[],"logprobs":[]}]}`
+	const call = `{"type":"function_call","id":"fc1","call_id":"c1","name":"f","arguments":"{}","status":"completed"}`
+	end := `{"type":"response.completed","response":{"id":"r","object":"response","status":"completed","output":[` + message + `,` + call + `]}}`
+	for name, events := range map[string][]string{
+		"no numbers": {`{"type":"response.created","response":` + head + `}`,
+			`{"type":"response.output_item.added","item":{"type":"message","id":"m1","role":"assistant","status":"in_progress","content":[]}}`,
+			`{"type":"response.output_text.delta","item_id":"m1","delta":"hel"}`, `{"type":"response.output_text.delta","item_id":"m1","delta":"lo"}`,
+			`{"type":"response.output_item.done","item":` + message + `}`, `{"type":"response.output_item.done","item":` + call + `}`, end},
+		"only deltas": {`{"type":"response.output_text.delta","item_id":"m1","delta":"hel"}`, `{"type":"response.output_text.delta","item_id":"m1","delta":"lo"}`, end},
+		"only done":   {`{"type":"response.output_item.done","item":` + message + `}`, `{"type":"response.output_item.done","item":` + call + `}`, end},
+		"only an end": {end},
+		"unknown":     {`{"type":"response.created","response":` + head + `}`, `{"type":"codex.rate_limits","x":1}`, `{"type":"keepalive"}`, end},
+		"twice":       {`{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, `{"type":"response.output_item.done","output_index":0,"item":` + message + `}`, end},
+	} {
+		t.Run(name, func(t *testing.T) {
+			up := agenttest.NewServer(t)
+			up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Events(events...) })
+			w := serving(t, open(t, up.URL, false))
+			got := w.events(`{"model":"m","input":"a","stream":true}`)
+			var acc api.Accumulator
+			said := ""
+			for _, ev := range got {
+				if ev.Type == api.EventTextDelta {
+					said += ev.Delta
+				}
+				if _, err := acc.Add(ev); err != nil {
+					t.Error(err)
+				}
+			}
+			r, ended := acc.Response()
+			if !ended || len(r.Output) != 2 || r.Output[0].JSON() != message || r.Output[1].JSON() != call || said != "hello" {
+				t.Errorf("%q, %v", said, r.Output)
+			}
+			whole := w.create(`{"model":"m","input":"a"}`)
+			if len(whole.Output) != 2 || whole.Output[0].JSON() != message {
+				t.Errorf("%v", whole.Output)
+			}
+		})
+	}
+}

@@ -1,0 +1,551 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// Store is a [server.SharedStore] over a store of sessions, so that responses and
+// conversations survive the server. Each is a session of its own. A response that continues
+// something is a fork of it, which shares the log up to there. The process that makes a
+// response holds its session, so others know that it is being made.
+//
+// Set the fields before the first use; then it is safe for concurrent use. Close it after
+// the server.
+type Store struct {
+	// In keeps the sessions. The Store does not close it.
+	In store.Store
+	// Owner is the owner of the sessions.
+	Owner string
+
+	mu    sync.Mutex
+	held  map[string]*held  // the responses that are being made here
+	found map[string]string // the objects of items, by their ids
+	order []string          // the ids in found, oldest first
+}
+
+// held is the session of a response that is being made.
+type held struct {
+	session *session.Session
+	unlock  func() error
+}
+
+// stored is an entry about an object. The items that belong to it follow it.
+type stored struct {
+	Kind string `json:"type"`
+	// ID is the object's. The same entry in a fork is about the session that was forked.
+	ID string `json:"object_id"`
+	// Object is the response without its output, or the conversation.
+	Object     jsontext.Value `json:"object,omitempty"`
+	Items      int            `json:"items,omitzero"` // how many follow
+	Previous   string         `json:"previous,omitempty"`
+	Before     int            `json:"before,omitzero"`
+	Background bool           `json:"background,omitzero"`
+	Made       string         `json:"made,omitempty"`   // [server.StoredObject].Note
+	Events     []string       `json:"events,omitempty"` // as text, so that their bytes stay
+	Removed    string         `json:"removed,omitempty"`
+}
+
+const (
+	kindBegin        = "antiphon:gateway_response"
+	kindEnd          = "antiphon:gateway_response_end"
+	kindConversation = "antiphon:gateway_conversation"
+	kindAdded        = "antiphon:gateway_items"
+	kindRemoved      = "antiphon:gateway_item_removed"
+
+	tag      = "gateway"
+	lockTime = 10 * time.Second
+	// maxFound is how many items are found by their id without reading the store, and
+	// maxSearched how many objects are read for others.
+	maxFound    = 50_000
+	maxSearched = 500
+)
+
+// sessionOf returns the session of an object.
+func sessionOf(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return "gateway-" + hex.EncodeToString(sum[:16])
+}
+
+// bodies returns the entries for an object's change.
+func (n stored) bodies(items []item.Item) ([]session.Body, error) {
+	n.Items = len(items)
+	text, err := json.Marshal(n)
+	if err != nil {
+		return nil, err
+	}
+	it, err := item.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	list := []session.Body{session.Note{Item: it}}
+	for _, it := range items {
+		list = append(list, session.InputItem{Item: it})
+	}
+	return list, nil
+}
+
+// folded is what a log says.
+type folded struct {
+	begin, end, talk stored
+	items            []item.Item // all of them
+	input            int         // how many are the input of the last response
+	own              int         // how many of these are its own
+}
+
+// fold reads a log from an entry on.
+func fold(entries []session.Entry) (f folded, err error) {
+	for i := 0; i < len(entries); i++ {
+		note, is := entries[i].Body.(session.Note)
+		if !is || !strings.HasPrefix(string(note.Item.Type()), "antiphon:gateway_") {
+			continue
+		}
+		whole, err := note.Item.Whole()
+		if err != nil {
+			return f, err
+		}
+		var n stored
+		if err := json.Unmarshal([]byte(whole.JSON()), &n); err != nil {
+			return f, err
+		}
+		var items []item.Item
+		for ; len(items) < n.Items && i+1 < len(entries); i++ {
+			given, ok := entries[i+1].Body.(session.InputItem)
+			if !ok {
+				break
+			}
+			it, err := given.Item.Whole()
+			if err != nil {
+				return f, err
+			}
+			items = append(items, it)
+		}
+		f.apply(n, items)
+	}
+	return f, nil
+}
+
+func (f *folded) apply(n stored, items []item.Item) {
+	switch n.Kind {
+	case kindBegin:
+		f.begin, f.end = n, stored{}
+		f.items = append(f.items, items...)
+		f.input, f.own = len(f.items), len(items)
+	case kindEnd:
+		f.end = n
+		f.items = append(f.items[:min(f.input, len(f.items)):min(f.input, len(f.items))], items...)
+	case kindConversation:
+		f.talk = n
+		f.items = append(f.items, items...)
+	case kindAdded:
+		f.items = append(f.items, items...)
+	case kindRemoved:
+		if i := slices.IndexFunc(f.items, func(it item.Item) bool { return it.ID() == n.Removed }); i >= 0 {
+			f.items = slices.Delete(slices.Clone(f.items), i, i+1)
+		}
+	}
+}
+
+// open reads the session of an object.
+func (s *Store) open(ctx context.Context, id string) (*session.Session, folded, error) {
+	in := sessionOf(id)
+	if _, err := s.In.Info(ctx, in); errors.Is(err, session.ErrNotFound) {
+		return nil, folded{}, server.ErrNotFound
+	} else if err != nil {
+		return nil, folded{}, err
+	}
+	log, err := session.Open(ctx, s.In, in)
+	if err != nil {
+		return nil, folded{}, err
+	}
+	f, err := fold(log.Log())
+	if err == nil && f.begin.ID != id && f.talk.ID != id {
+		err = server.ErrNotFound // it was being created when its process ended
+	}
+	return log, f, err
+}
+
+// Get implements [server.Store].
+func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, err error) {
+	_, f, err := s.open(ctx, id)
+	if err != nil {
+		return rec, err
+	}
+	if f.begin.ID != id {
+		rec.Conversation, err = api.ParseConversation(f.talk.Object)
+		return rec, err
+	}
+	head := f.begin
+	if f.end.ID == id {
+		head = f.end
+	}
+	if rec.Response, err = api.ParseResponse(head.Object); err != nil {
+		return rec, err
+	}
+	if f.end.ID == id {
+		rec.Response.Output = append([]item.Item{}, f.items[f.input:]...)
+	}
+	rec.Previous, rec.Before, rec.Background, rec.Note = f.begin.Previous, f.begin.Before, f.begin.Background, item.JSON(head.Made)
+	rec.Input = f.items[f.input-f.own : f.input]
+	for _, text := range f.end.Events {
+		ev, err := api.ParseEventString(text)
+		if err != nil {
+			return rec, err
+		}
+		rec.Events = append(rec.Events, ev)
+	}
+	return rec, nil
+}
+
+// Items implements [server.Store].
+func (s *Store) Items(ctx context.Context, id string) ([]item.Item, error) {
+	_, f, err := s.open(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if f.begin.ID == id {
+		return slices.Clip(f.items[:f.input]), nil
+	}
+	return f.items, nil
+}
+
+// Put implements [server.Store].
+func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
+	switch {
+	case rec.ID() == "":
+		return errors.New("gateway: a StoredObject needs a Response or a Conversation with an id")
+	case rec.Conversation != nil:
+		return s.putConversation(ctx, rec)
+	}
+	s.mu.Lock()
+	h := s.held[rec.ID()]
+	s.mu.Unlock()
+	if h != nil {
+		return s.end(ctx, h, rec)
+	}
+	_, err := s.In.Info(ctx, sessionOf(rec.ID()))
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return s.begin(ctx, rec)
+	case err != nil:
+		return err
+	}
+	log, _, err := s.open(ctx, rec.ID())
+	if err != nil {
+		return err
+	}
+	unlock, err := log.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	return s.end(ctx, &held{log, unlock}, rec)
+}
+
+// begin stores a response that begins, and holds its session.
+func (s *Store) begin(ctx context.Context, rec server.StoredObject) error {
+	head := *rec.Response
+	head.Output = []item.Item{}
+	object, err := head.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	n := stored{Kind: kindBegin, ID: rec.ID(), Object: object, Previous: rec.Previous, Before: rec.Before, Background: rec.Background, Made: string(rec.Note)}
+	bodies, err := n.bodies(rec.Input)
+	if err != nil {
+		return err
+	}
+	log, err := s.beginning(ctx, rec)
+	if err != nil {
+		return err
+	}
+	unlock, err := log.Lock(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err = log.Append(ctx, bodies...); err != nil {
+		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), log.ID()), unlock())
+	}
+	s.remember(rec.ID(), rec.Input)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.held = map[string]*held{}
+	}
+	s.held[rec.ID()] = &held{log, unlock}
+	if !final(rec.Response) {
+		return nil
+	}
+	delete(s.held, rec.ID())
+	return unlock()
+}
+
+// beginning makes the session of a response: a fork of what the response continues.
+func (s *Store) beginning(ctx context.Context, rec server.StoredObject) (*session.Session, error) {
+	id := sessionOf(rec.ID())
+	if rec.Previous == "" {
+		if err := s.In.Create(ctx, session.Info{ID: id, Owner: s.Owner, Tags: []string{tag}}); err != nil {
+			return nil, err
+		}
+		return session.Open(ctx, s.In, id)
+	}
+	before, f, err := s.open(ctx, rec.Previous)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(f.items) != rec.Before:
+		return nil, server.ErrNotFound
+	}
+	return before.Fork(ctx, int64(len(before.Log())), id)
+}
+
+func final(r *api.Response) bool {
+	switch r.Status {
+	case "", item.StatusQueued, item.StatusInProgress:
+		return false
+	}
+	return true
+}
+
+// end stores the state of a response. If it has ended, its session is no longer held.
+func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error {
+	head := *rec.Response
+	head.Output = []item.Item{}
+	object, err := head.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	n := stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note)}
+	for _, ev := range rec.Events {
+		n.Events = append(n.Events, ev.JSON())
+	}
+	bodies, err := n.bodies(rec.Response.Output)
+	if err != nil {
+		return err
+	}
+	if _, err := h.session.Append(ctx, bodies...); err != nil {
+		return err
+	}
+	s.remember(rec.ID(), rec.Response.Output)
+	if !final(rec.Response) {
+		return nil
+	}
+	s.mu.Lock()
+	delete(s.held, rec.ID())
+	s.mu.Unlock()
+	// An archived session is left out of lists, in which conversations count.
+	return errors.Join(s.In.Archive(ctx, h.session.ID(), true), h.unlock())
+}
+
+// locked opens the session of an object to write to it. It waits while somebody else does.
+func (s *Store) locked(ctx context.Context, id string, conversation bool) (log *session.Session, f folded, unlock func() error, err error) {
+	log, f, err = s.open(ctx, id)
+	switch {
+	case err != nil:
+		return nil, f, nil, err
+	case conversation && f.begin.ID == id:
+		return nil, f, nil, server.ErrNotFound
+	}
+	ctx, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	if unlock, err = log.WaitLock(ctx); err != nil {
+		return nil, f, nil, err
+	}
+	if f, err = fold(log.Log()); err != nil { // somebody else may have changed it
+		return nil, f, nil, errors.Join(err, unlock())
+	}
+	return log, f, unlock, nil
+}
+
+func (s *Store) putConversation(ctx context.Context, rec server.StoredObject) error {
+	object, err := rec.Conversation.AppendJSON(nil)
+	if err != nil {
+		return err
+	}
+	id, input := rec.ID(), rec.Input
+	err = s.In.Create(ctx, session.Info{ID: sessionOf(id), Owner: s.Owner, Tags: []string{tag}})
+	if errors.Is(err, session.ErrExists) {
+		input = nil
+	} else if err != nil {
+		return err
+	}
+	bodies, err := stored{Kind: kindConversation, ID: id, Object: object}.bodies(input)
+	if err != nil {
+		return err
+	}
+	log, err := session.Open(ctx, s.In, sessionOf(id))
+	if err != nil {
+		return err
+	}
+	waiting, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	unlock, err := log.WaitLock(waiting)
+	if err != nil {
+		return err
+	}
+	_, err = log.Append(ctx, bodies...)
+	s.remember(id, input)
+	return errors.Join(err, unlock())
+}
+
+// Add implements [server.Store].
+func (s *Store) Add(ctx context.Context, id string, items ...item.Item) error {
+	bodies, err := stored{Kind: kindAdded, ID: id}.bodies(items)
+	if err != nil {
+		return err
+	}
+	log, _, unlock, err := s.locked(ctx, id, true)
+	if err != nil {
+		return err
+	}
+	_, err = log.Append(ctx, bodies...)
+	s.remember(id, items)
+	return errors.Join(err, unlock())
+}
+
+// Remove implements [server.Store].
+func (s *Store) Remove(ctx context.Context, id, itemID string) error {
+	bodies, err := stored{Kind: kindRemoved, ID: id, Removed: itemID}.bodies(nil)
+	if err != nil {
+		return err
+	}
+	log, f, unlock, err := s.locked(ctx, id, true)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(f.items, func(it item.Item) bool { return it.ID() == itemID }) {
+		return errors.Join(server.ErrNotFound, unlock())
+	}
+	_, err = log.Append(ctx, bodies...)
+	return errors.Join(err, unlock())
+}
+
+// Delete implements [server.Store]. What other responses share with it stays with them.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if _, _, err := s.open(ctx, id); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	h := s.held[id]
+	delete(s.held, id)
+	s.mu.Unlock()
+	if h != nil {
+		return errors.Join(s.In.Delete(ctx, sessionOf(id)), h.unlock())
+	}
+	ctx, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	log, _, unlock, err := s.locked(ctx, id, false)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.In.Delete(ctx, log.ID()), unlock())
+}
+
+// Busy implements [server.SharedStore].
+func (s *Store) Busy(ctx context.Context, id string) (bool, error) {
+	unlock, err := s.In.Lock(ctx, sessionOf(id))
+	if errors.Is(err, session.ErrBusy) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, unlock()
+}
+
+// remember notes where items are.
+func (s *Store) remember(id string, items []item.Item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.found == nil {
+		s.found = map[string]string{}
+	}
+	for _, it := range items {
+		name := it.ID()
+		if name == "" {
+			continue
+		}
+		if _, known := s.found[name]; !known {
+			if s.order = append(s.order, name); len(s.order) > maxFound {
+				delete(s.found, s.order[0])
+				s.order = s.order[1:]
+			}
+		}
+		s.found[name] = id
+	}
+}
+
+// Item implements [server.Store]. It finds the items of the last objects only: those that
+// this process wrote, and a number of others.
+func (s *Store) Item(ctx context.Context, id string) (item.Item, error) {
+	s.mu.Lock()
+	object, known := s.found[id]
+	s.mu.Unlock()
+	if known {
+		if _, f, err := s.open(ctx, object); err == nil {
+			if it, ok := named(f.items, id); ok {
+				return it, nil
+			}
+		}
+	}
+	var names []string
+	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Tags: []string{tag}, Archived: true, Limit: maxSearched}) {
+		if err != nil {
+			return item.Item{}, err
+		}
+		names = append(names, info.ID)
+	}
+	for _, name := range names {
+		log, err := session.Open(ctx, s.In, name)
+		if err != nil {
+			continue // it is gone
+		}
+		if f, err := fold(log.Log()); err == nil {
+			if it, ok := named(f.items, id); ok {
+				return it, nil
+			}
+		}
+	}
+	return item.Item{}, server.ErrNotFound
+}
+
+func named(items []item.Item, id string) (item.Item, bool) {
+	for _, it := range slices.Backward(items) {
+		if it.ID() == id {
+			return it, true
+		}
+	}
+	return item.Item{}, false
+}
+
+// Close lets go of the responses that are still held.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var err error
+	for id, h := range s.held {
+		if wrong := h.unlock(); wrong != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", id, wrong))
+		}
+		delete(s.held, id)
+	}
+	return err
+}
