@@ -238,7 +238,7 @@ func (w *Writer) relayEnd(ev *api.Event, done []item.Item) error {
 		return &Error{Status: http.StatusBadGateway, Code: serverError, Message: "The end of the response cannot be read."}
 	}
 	if end.Usage != nil {
-		w.Usage(*end.Usage)
+		w.Usage(wholeUsage(*end.Usage))
 	}
 	if end.ServiceTier != "" {
 		w.response.Extra.Set("service_tier", item.Quote(end.ServiceTier))
@@ -251,6 +251,21 @@ func (w *Writer) relayEnd(ev *api.Event, done []item.Item) error {
 		return w.Incomplete(reason)
 	}
 	return w.Complete()
+}
+
+// wholeUsage adds what the schema requires and many servers leave out.
+func wholeUsage(u api.Usage) api.Usage {
+	in := api.InputTokensDetails{}
+	if u.InputDetails != nil {
+		in = *u.InputDetails
+	}
+	if in.CacheWriteTokens == nil {
+		in.CacheWriteTokens = new(int64)
+	}
+	if u.InputDetails = &in; u.OutputDetails == nil {
+		u.OutputDetails = &api.OutputTokensDetails{}
+	}
+	return u
 }
 
 // corrected returns an event with its number, its item's position n, which is -1 if it has

@@ -25,7 +25,7 @@ func (b *Backend) shape(r *server.Request, u *upstream) (*api.Request, []string,
 	own.Model = u.sent(r.Model)
 	// The server has these, and the upstream gets the whole history.
 	own.PreviousResponseID, own.Conversation, own.Background, own.Stream, own.Metadata = "", "", nil, nil, ""
-	own.Extra = slices.Clone(own.Extra)
+	own.Extra = slices.DeleteFunc(slices.Clone(own.Extra), func(m item.Member) bool { return m.Value == "null" })
 	for _, name := range []string{"input", "stream", "background", "metadata", "type", "generate", "stream_id", "event_id"} {
 		own.Extra.Delete(name)
 	}

@@ -1,0 +1,146 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Items of the past that an upstream does not know become text, or are left out with a
+// note. What is asked for now is refused by name. V1
+func TestPast(t *testing.T) {
+	const input = `[{"role":"user","content":"a"},
+		{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"the weather"}},
+		{"type":"mcp_list_tools","id":"mcpl_1","server_label":"x","tools":[]},
+		{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","status":"completed"},
+		{"type":"mcp_call","id":"mcp_1","server_label":"x","name":"read","arguments":"{\"p\":1}","output":"forty-two"},
+		{"type":"function_call_output","call_id":"c1","output":"done"},
+		{"role":"user","content":"b"}]`
+	for name, chat := range map[string]bool{"chat": true, "responses": false} {
+		t.Run(name, func(t *testing.T) {
+			local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well then.", Server: "llama.cpp"})
+			w := serving(t, open(t, local.URL, chat))
+			if r := w.create(`{"model":"m","input":` + input + `}`); r.Text() != "Well then." {
+				t.Errorf("%q", r.Text())
+			}
+			sent := string(local.Requests()[0].Body)
+			for _, want := range []string{"the weather", "forty-two", "I call the tool read"} {
+				if !strings.Contains(sent, want) {
+					t.Errorf("sent %s, which lacks %q", sent, want)
+				}
+			}
+			if strings.Contains(sent, "mcp_list_tools") || strings.Contains(sent, `"mcp_call"`) {
+				t.Errorf("sent %s", sent)
+			}
+			notes := strings.Join(w.records[0].Notes, "\n")
+			for _, want := range []string{"1 mcp_list_tools left out", "1 mcp_call became text", "1 web_search_call became text"} {
+				if !strings.Contains(notes, want) {
+					t.Errorf("notes %s, want %q", notes, want)
+				}
+			}
+			for asked, param := range map[string]string{
+				`"tools":[{"type":"web_search"}],"max_tool_calls":3`:                      "max_tool_calls",
+				`"tools":[{"type":"code_interpreter","container":{"type":"auto"}}]`:       "tools[0]",
+				`"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:            "tools[0]",
+				`"prompt":{"id":"pmpt_1"}`:                                                "prompt",
+				`"truncation":"auto"`:                                                     "truncation",
+				`"context_management":[{"type":"compaction","compact_threshold":100000}]`: "context_management",
+			} {
+				if !chat && (param == "max_tool_calls" || param == "truncation" || param == "context_management") {
+					continue // the Responses API has these; the upstream decides
+				}
+				if _, e := w.refused(`{"model":"m","input":"a",`+asked+`}`, 400); text(e, "param") != param {
+					t.Errorf("%s: %s", asked, e.JSON())
+				}
+			}
+			if n := len(local.Requests()); n > 2 {
+				t.Errorf("%d requests were sent", n)
+			}
+		})
+	}
+}
+
+// A server that speaks another way than the API is behind the gateway like any other:
+// streamed, whole, and when it breaks off.
+func TestLocalServers(t *testing.T) {
+	for name, local := range map[string]*agenttest.Local{
+		"llama-server": {Text: "one two three", Server: "llama.cpp"}, "ollama": {Text: "one two three", Ollama: true},
+		"breaks": {Text: "one two three", Break: func(int) int { return 2 }},
+	} {
+		for _, chat := range []bool{true, false} {
+			l := *local
+			agenttest.StartLocal(t, &l)
+			w := serving(t, open(t, l.URL, chat))
+			whole := w.create(`{"model":"m","input":"a","instructions":"Be brief."}`)
+			events := w.events(`{"model":"m","input":"b","stream":true,"previous_response_id":null}`)
+			last, err := events[len(events)-1].Response()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := item.StatusCompleted
+			if name == "breaks" {
+				want = item.StatusFailed
+			}
+			if whole.Status != want || last.Status != want || want == item.StatusCompleted && (whole.Text() != "one two three" || last.Text() != "one two three") {
+				t.Errorf("%s, chat %v: %s %q, %s %q", name, chat, whole.Status, whole.Text(), last.Status, last.Text())
+			}
+		}
+	}
+}
+
+// An upstream that does not compact has the model write a summary, and one that does not
+// count is not guessed for.
+func TestCompactAndCount(t *testing.T) {
+	local := agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats."})
+	w := serving(t, open(t, local.URL, true))
+	c := w.typed()
+	history := item.NewList(item.System("Be brief."), item.User("Tell me about boats."), item.Assistant("They float."))
+	got, err := c.Compact(t.Context(), &api.CompactRequest{Model: "m", Input: history})
+	if err != nil || len(got.Output) != 2 || got.Output[0].Role() != item.RoleSystem || !strings.Contains(got.Output[1].JSON(), "They talked about boats.") {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if sent := string(local.Requests()[0].Body); !strings.Contains(sent, "They float.") {
+		t.Errorf("sent %s", sent)
+	}
+	status, _, body := w.ask(http.MethodPost, "/responses/input_tokens", `{"model":"m","input":"a"}`)
+	if status != http.StatusBadRequest || !strings.Contains(body, "cannot count tokens") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// The list has the models of all upstreams that answer, by the names that requests use.
+func TestModels(t *testing.T) {
+	models := func(list string) string {
+		s := agenttest.NewServer(t)
+		s.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Raw(200, "application/json", list) })
+		return s.URL
+	}
+	one := open(t, models(`{"object":"list","data":[{"id":"a","object":"model","created":1,"owned_by":"x"},{"id":"b","object":"model","created":2,"owned_by":"x"}]}`), false)
+	two := open(t, models(`{"object":"list","data":[{"id":"b","object":"model","created":3,"owned_by":"y"}]}`), true)
+	dead := open(t, agenttest.DeadURL(t, agenttest.Refusing), false)
+	exact := open(t, dead.Config.BaseURL, false)
+	two.Models, dead.Models, exact.Models = "local/", "dead-*", "named"
+	w := serving(t, one, two, dead, exact)
+	status, _, body := w.ask(http.MethodGet, "/models", "")
+	var order []int
+	for _, id := range []string{`"a"`, `"b"`, `"local/b"`, `"named"`} {
+		order = append(order, strings.Index(body, `{"id":`+id))
+	}
+	if status != http.StatusOK || order[0] < 0 || order[1] < order[0] || order[2] < order[1] || order[3] < order[2] || strings.Contains(body, "dead") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, _, body := w.ask(http.MethodGet, "/models/none", ""); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+	none := serving(t, two)
+	if _, e := none.refused(`{"model":"other","input":"a"}`, 404); text(e, "code") != "model_not_found" {
+		t.Errorf("%s", e.JSON())
+	}
+}
