@@ -75,8 +75,7 @@ func TestLocalServers(t *testing.T) {
 		"breaks": {Text: "one two three", Break: func(int) int { return 2 }},
 	} {
 		for _, chat := range []bool{true, false} {
-			l := *local
-			agenttest.StartLocal(t, &l)
+			l := agenttest.StartLocal(t, &agenttest.Local{Text: local.Text, Server: local.Server, Ollama: local.Ollama, Break: local.Break})
 			w := serving(t, open(t, l.URL, chat))
 			whole := w.create(`{"model":"m","input":"a","instructions":"Be brief."}`)
 			events := w.events(`{"model":"m","input":"b","stream":true,"previous_response_id":null}`)

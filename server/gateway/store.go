@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -42,6 +43,8 @@ type Store struct {
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
 }
+
+var errNoSessions = errors.New("gateway: the Store has no store of sessions")
 
 // held is the session of a response that is being made.
 type held struct {
@@ -167,6 +170,9 @@ func (f *folded) apply(n stored, items []item.Item) {
 
 // open reads the session of an object.
 func (s *Store) open(ctx context.Context, id string) (*session.Session, folded, error) {
+	if nils.Is(s.In) {
+		return nil, folded{}, errNoSessions
+	}
 	in := sessionOf(id)
 	if _, err := s.In.Info(ctx, in); errors.Is(err, session.ErrNotFound) {
 		return nil, folded{}, server.ErrNotFound
@@ -231,6 +237,8 @@ func (s *Store) Items(ctx context.Context, id string) ([]item.Item, error) {
 // Put implements [server.Store].
 func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	switch {
+	case nils.Is(s.In):
+		return errNoSessions
 	case rec.ID() == "":
 		return errors.New("gateway: a StoredObject needs a Response or a Conversation with an id")
 	case rec.Conversation != nil:
@@ -461,6 +469,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 
 // Busy implements [server.SharedStore].
 func (s *Store) Busy(ctx context.Context, id string) (bool, error) {
+	if nils.Is(s.In) {
+		return false, errNoSessions
+	}
 	unlock, err := s.In.Lock(ctx, sessionOf(id))
 	if errors.Is(err, session.ErrBusy) {
 		return true, nil
@@ -496,6 +507,9 @@ func (s *Store) remember(id string, items []item.Item) {
 // Item implements [server.Store]. It finds the items of the last objects only: those that
 // this process wrote, and a number of others.
 func (s *Store) Item(ctx context.Context, id string) (item.Item, error) {
+	if nils.Is(s.In) {
+		return item.Item{}, errNoSessions
+	}
 	s.mu.Lock()
 	object, known := s.found[id]
 	s.mu.Unlock()
