@@ -71,7 +71,7 @@ var kinds = []struct {
 }{
 	{Unconfines, "gives WHAT in WHERE all your permissions, outside of the sandbox"},
 	{Starts, "starts the program WHAT in WHERE"},
-	{Varies, "does not ask again when WHAT changes, which WHERE uses"},
+	{Varies, "runs WHERE with WHAT, which can change later without a new question"},
 	{Allows, "allows itself WHAT in WHERE, without asking"},
 	{Changes, "reads, changes and deletes what is in WHAT"},
 	{Networks, "gives WHAT in WHERE the network"},

@@ -246,7 +246,7 @@ func (p *person) words(rules rememberable, hidden int) string {
 	if hidden > 0 {
 		show = fmt.Sprintf("[s]how the %s that are hidden, ", plural(hidden, "line"))
 	}
-	return fmt.Sprintf("run it? [y]es, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
+	return fmt.Sprintf("run it? [y]es, once, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
 }
 
 // explain says what each answer allows.
@@ -316,11 +316,11 @@ func offer(rules rememberable) (words string) {
 	case rules.always == nil && rules.like == nil:
 		return ""
 	case rules.like == nil:
-		return "[a]lways for this tool, "
+		return "for this conversation [a]ll calls of this tool, "
 	}
-	words = fmt.Sprintf("always for those [l]ike it%s (%s), ", profileOf(*rules.like, false), shorten(likeness(*rules.like), 60))
+	words = fmt.Sprintf("for this conversation those [l]ike it%s (%s), ", profileOf(*rules.like, false), shorten(likeness(*rules.like), 60))
 	if rules.always != nil {
-		words += "[a]lways for this tool, "
+		words += "or [a]ll calls of this tool, "
 	}
 	return words
 }

@@ -102,7 +102,7 @@ func TestAskHidesNothing(t *testing.T) {
 			t.Errorf("the arguments speak as the program: %q", line)
 		}
 	}
-	if !strings.Contains(strings.Join(strings.Fields(screen), " "), "run it? [y]es, [n]o, always for") && !strings.Contains(screen, "[a]lways for this tool") {
+	if !strings.Contains(strings.Join(strings.Fields(screen), " "), "run it? [y]es, once, [n]o, for this conversation those") && !strings.Contains(screen, "[a]ll calls of this tool") {
 		t.Errorf("the question is torn:\n%s", screen)
 	}
 }
@@ -186,7 +186,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 	}
 }
 
-// A5: "always for this tool" at the terminal does not cover a write to a file that
+// A5: "all calls of this tool" at the terminal does not cover a write to a file that
 // other programs run. Without a person, the refusal does not name a flag that would
 // not help.
 func TestAlwaysIsNotForProtectedFiles(t *testing.T) {

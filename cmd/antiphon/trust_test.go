@@ -26,7 +26,7 @@ func TestTrustQuestion(t *testing.T) {
 	}{
 		{"no", run, []string{question, "n"}, "", "agent.md was not run, because it is not trusted"},
 		{"once", run + "echo again; " + run, []string{question, "o", "\nagain\n?? agent.md", "n"}, "m", "agent.md was not run"},
-		{"ask", run, []string{question, "a", "run it? [y]es, [n]o, always", "n"}, "", "1 refused"},
+		{"ask", run, []string{question, "a", "run it? [y]es, once, [n]o, for", "n"}, "", "1 refused"},
 		{"yes", run + run + "echo >>mark.sh; " + run, []string{question, "y", "Changed: mark.sh, no power", "n"}, "mm", "agent.md was not run"},
 		{"unrecorded", "mkdir log; export ANTIPHON_AUDIT=$PWD/log; " + run + "echo again; " + run, []string{question, "y", "\nagain\n?? agent.md", "n"}, "", "agent.md was not run"},
 		{"help", run, []string{question, "?", "Nothing has been started", "", question, "n"}, "", "agent.md was not run"},
