@@ -48,6 +48,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil {
 		wrong = s.dereference(ctx, input)
 	}
+	if wrong == nil {
+		input, wrong = s.unpacked(input)
+	}
 	if wrong == nil && req.PreviousResponseID == "" && req.Conversation == "" {
 		history, input, wrong = s.recall(ctx, r, input)
 	}

@@ -317,6 +317,7 @@ var functions = []function{
 	{"sandbox", "Command", sandbox.Command},
 	{"server", "CheckPairs", server.CheckPairs},
 	{"server", "Invalid", server.Invalid},
+	{"server", "Pack", server.Pack},
 	{"server", "NewWriter", server.NewWriter},
 	{"session", "IsBreakNote", session.IsBreakNote},
 	{"session", "AppendEntry", session.AppendEntry},

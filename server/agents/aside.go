@@ -4,14 +4,9 @@
 package agents
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
-	"encoding/base64"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
@@ -188,7 +183,7 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (made *api.Com
 		if err != nil {
 			return err
 		}
-		packed, err := pack(items)
+		packed, err := server.Pack(items)
 		if err != nil {
 			return err
 		}
@@ -232,57 +227,4 @@ func (a *aside) left() (items []item.Item, err error) {
 		return nil, errNothing
 	}
 	return items, nil
-}
-
-// packedPrefix begins the content of compactions that this package made. It is not
-// encrypted: a client could send the same history itself.
-const packedPrefix = "antiphon:"
-
-// pack returns a compaction that holds a history.
-func pack(items []item.Item) (packed item.Item, err error) {
-	list, err := listJSON(items)
-	if err != nil {
-		return packed, err
-	}
-	var text strings.Builder
-	text.WriteString(packedPrefix)
-	to := base64.NewEncoder(base64.StdEncoding, &text)
-	w, err := flate.NewWriter(to, flate.DefaultCompression)
-	if err != nil {
-		return packed, err
-	}
-	if _, err = w.Write(list); err == nil {
-		err = errors.Join(w.Close(), to.Close())
-	}
-	if err != nil {
-		return packed, err
-	}
-	return item.New(&item.Compaction{ID: "cmp_" + strings.TrimPrefix(newSession(), prefix), EncryptedContent: text.String()})
-}
-
-// maxPacked limits the history in a compaction, in bytes.
-const maxPacked = 64 << 20
-
-// unpack returns the history in a compaction, and whether this package made it.
-func unpack(it item.Item) (items []item.Item, ours bool, err error) {
-	v, err := item.As[item.Compaction](it)
-	if err != nil {
-		return nil, false, err
-	}
-	text, ours := strings.CutPrefix(v.EncryptedContent, packedPrefix)
-	if !ours {
-		return nil, false, nil
-	}
-	from := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
-	list, err := io.ReadAll(io.LimitReader(from, maxPacked+1))
-	if err == nil && len(list) > maxPacked {
-		err = errors.New("the history is too long")
-	}
-	if err == nil {
-		items, err = item.ParseList(string(bytes.TrimSpace(list)))
-	}
-	if err == nil {
-		err = server.CheckPairs(items)
-	}
-	return items, true, err
 }

@@ -237,17 +237,6 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 			}
 			run.input = append(run.input, session.InputItem{Item: call}, session.InputItem{Item: output})
 		case it.Type() == item.TypeMCPListTools:
-		case it.Type() == item.TypeCompaction:
-			list, ours, err := unpack(it)
-			if err != nil {
-				return nil, server.Invalid("invalid_encrypted_content", fmt.Sprintf("input[%d]", i), "The encrypted content for item '%s' could not be verified.", it.ID())
-			}
-			if !ours { // of the agent's endpoint
-				list = []item.Item{it}
-			}
-			for _, one := range list {
-				run.input = append(run.input, session.InputItem{Item: one})
-			}
 		default:
 			if strings.Contains(it.ID(), "_resp_") {
 				it = it.Without("id") // it means nothing to the agent's endpoint

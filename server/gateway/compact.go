@@ -56,7 +56,7 @@ func absent(err error) bool {
 }
 
 // Compact implements [server.Compactor]. An upstream that compacts does it; for others,
-// the model writes a summary, which takes the place of the history as a message.
+// the model writes a summary, which is in the item that takes the place of the history.
 func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacted, error) {
 	if r == nil || r.Request == nil {
 		return nil, errNothing
@@ -121,7 +121,11 @@ func summarize(ctx context.Context, u *upstream, req *api.Request) (*api.Compact
 	if !ended || r.Status == item.StatusIncomplete || summary == "" {
 		return nil, &server.Error{Status: 502, Code: "server_error", Message: "The model's server cannot compact, and the model wrote no whole summary."}
 	}
-	return &api.Compacted{Output: append(output, item.User(summaryHead+summary)), Usage: r.Usage}, nil
+	packed, err := server.Pack(append(output, item.User(summaryHead+summary)))
+	if err != nil {
+		return nil, err
+	}
+	return &api.Compacted{Output: []item.Item{packed}, Usage: r.Usage}, nil
 }
 
 // lineOf returns an item as text for a summary, without images.
