@@ -191,9 +191,11 @@ func (s *Schedule) last(due, now time.Time) (at time.Time, n int, next time.Time
 // fire leaves the work of the schedules that are due. A schedule that fails does not keep
 // the others from firing, and is tried again at the next look.
 func (p *pool) fire(ctx context.Context) error {
-	if p.schedules == nil {
+	// Schedules have times, so a change of the queue is no reason to look.
+	if p.schedules == nil || !p.once && time.Since(p.fired) < p.pause()/2 {
 		return nil
 	}
+	p.fired = time.Now()
 	list, err := p.schedules.Schedules(ctx, true)
 	for _, e := range list {
 		log := p.log.With("schedule", e.Name)

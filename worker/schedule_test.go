@@ -4,9 +4,13 @@
 package worker_test
 
 import (
+	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,8 +19,63 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/worker"
 )
+
+// asked counts what a worker asks its store.
+type asked struct {
+	*sqlstore.Store
+	looks, schedules, endpoints atomic.Int64
+}
+
+func (a *asked) Candidates(ctx context.Context, want queue.Want) ([]queue.Work, error) {
+	a.looks.Add(1)
+	return a.Store.Candidates(ctx, want)
+}
+
+func (a *asked) Schedules(ctx context.Context, due bool) ([]queue.Schedule, error) {
+	a.schedules.Add(1)
+	return a.Store.Schedules(ctx, due)
+}
+
+func (a *asked) Endpoints(ctx context.Context) ([]queue.Endpoint, error) {
+	a.endpoints.Add(1)
+	return a.Store.Endpoints(ctx)
+}
+
+// A worker without anything to do asks for work alone when the queue changes: schedules
+// have times, and limits matter to work only.
+func TestIdleWorkerAsksLittle(t *testing.T) {
+	s := newShared(t)
+	count := &asked{Store: s.kept.(*sqlstore.Store)}
+	s.a.Config.Store, s.a.Poll = count, time.Hour
+	ctx, stop := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	id := s.leave("other", "hello")
+	foreign := queue.Work{Session: id, Agent: "other"} // the worker may not do it
+	if err := s.queue.Enqueue(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	ended.Go(func() {
+		if err := s.a.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	for n := range int64(10) {
+		if err := s.queue.Enqueue(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		for count.looks.Load() <= n {
+			runtime.Gosched()
+		}
+	}
+	stop()
+	ended.Wait()
+	if a, b := count.schedules.Load(), count.endpoints.Load(); a != 1 || b != 0 {
+		t.Errorf("%d looks for work, %d at schedules, %d at limits", count.looks.Load(), a, b)
+	}
+}
 
 // plan adds a schedule for the file of a shared store.
 func (s *shared) plan(p worker.Schedule) worker.Scheduled {

@@ -147,6 +147,7 @@ type pool struct {
 	schedules queue.Schedules
 	once      bool
 	log       *slog.Logger
+	fired     time.Time // when it looked at the schedules
 	looked    time.Time // when it looked after work that nobody does
 	listed    time.Time // sessions that were written before are known
 	// lost is since when it knows that the worker of a piece of work has died, by its claim.
@@ -346,11 +347,6 @@ func (p *pool) fill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	closed, err := p.closed(ctx)
-	if err != nil {
-		return err
-	}
-	hashes = slices.DeleteFunc(hashes, func(hash string) bool { return closed[p.stage.url(hash)] })
 	p.mu.Lock()
 	room := p.most() - len(p.runs)
 	now := time.Now()
@@ -363,8 +359,22 @@ func (p *pool) fill(ctx context.Context) error {
 	want := p.want()
 	want.Agents, want.Most = hashes, most
 	list, err := p.queue.Candidates(ctx, want)
+	if err != nil || len(list) == 0 { // an idle worker asks for no limits
+		return err
+	}
+	closed, err := p.closed(ctx)
 	if err != nil {
 		return err
+	}
+	want.Agents = slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool { return closed[p.stage.url(hash)] })
+	switch len(want.Agents) {
+	case len(hashes):
+	case 0:
+		return nil
+	default: // what cannot begin keeps nothing else from it
+		if list, err = p.queue.Candidates(ctx, want); err != nil {
+			return err
+		}
 	}
 	for _, w := range list {
 		open, url, err := p.stage.opener(ctx, w)
