@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"errors"
+	"iter"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -90,11 +91,19 @@ type Resumer interface {
 	Unfinished(ctx context.Context) (ids []string, err error)
 	// Resume makes the rest of a response, like Respond. It gives the id to [Writer.Begin]
 	// before it writes, and writes what the response has already, which reaches nobody a
-	// second time. The error wraps [ErrLeft] if somebody else makes the response.
+	// second time; if the response is streamed, it calls [Writer.Replay] first. The error wraps [ErrLeft] if somebody else makes the response.
 	Resume(ctx context.Context, id string, w *Writer) error
 	// Stop ends a response that this backend does not make: it is cancelled, or has ended,
 	// when Stop returns nil.
 	Stop(ctx context.Context, id string) error
+	// AddEvents keeps events of a streamed background response, so that its stream can be
+	// taken up by any server over the same store. from is the number of the first one. They
+	// are durable when AddEvents returns. If last is set, the stream has ended. The error
+	// wraps [ErrLeft] if another server goes on with the response. V2
+	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
+	// Events yields the events that are kept of a response, from number from on, and those
+	// that follow until the stream ends. It yields [ErrNotFound] if none are kept.
+	Events(ctx context.Context, id string, from int64) iter.Seq2[api.Event, error]
 }
 
 // Errors of a [Resumer].

@@ -79,6 +79,9 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
 	j.cancel = func() { cancel(nil) }
 	stop := context.AfterFunc(lifetime, func() { cancel(s.closed()) })
+	if k := s.records(r); k != nil && s.enter() {
+		j.write(k)
+	}
 	refused := make(chan *Error, 1)
 	go func() {
 		defer s.running.Done()
@@ -87,6 +90,9 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 		wrong := s.run(ctx, j)
 		if wrong == nil && !j.accepted {
 			wrong = stopping()
+		}
+		if !j.accepted {
+			j.quit()
 		}
 		if wrong != nil {
 			refused <- wrong

@@ -28,6 +28,8 @@ type job struct {
 	cancel context.CancelFunc    // for background responses
 	id     string                // set when the response begins
 	header http.Header           // likewise: of the backend
+	scribe *scribe               // keeps the events, or nil
+	old    bool                  // the current event was sent before
 	resume Resumer               // makes the rest of a response that began elsewhere, or nil
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
@@ -160,6 +162,7 @@ func (j *job) emit(ev api.Event) error {
 	if err := j.ctx.Err(); err != nil {
 		return err
 	}
+	j.old = j.w.again(ev)
 	var err error
 	if j.w.note != "" {
 		j.mu.Lock()
@@ -174,7 +177,7 @@ func (j *job) emit(ev api.Event) error {
 	default:
 		j.note(ev)
 	}
-	if err != nil || j.to == nil {
+	if err != nil || j.to == nil || j.old {
 		return err
 	}
 	if err = j.to(ev); err != nil {
@@ -221,10 +224,13 @@ func (j *job) note(ev api.Event) {
 	}
 	switch ev.Type {
 	case api.EventCreated, api.EventInProgress, api.EventItemDone:
-		j.rec.Response = j.w.Response()
+		// What is written again was there before.
+		if r := j.w.Response(); j.resume == nil || !ended(j.rec.Response) && len(r.Output) >= len(j.rec.Response.Output) {
+			j.rec.Response = r
+		}
 	}
-	if j.rec.Background && j.resume == nil {
-		j.rec.Events = append(j.rec.Events, ev)
+	if j.rec.Background && !j.old {
+		j.add(ev)
 	}
 	j.wake()
 }
@@ -234,6 +240,7 @@ func (j *job) quit() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.ended = true
+	j.finish(false)
 	j.wake()
 }
 
@@ -260,7 +267,7 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	}
 	rec := j.rec
 	rec.Response = final
-	if rec.Background {
+	if rec.Background && j.scribe == nil {
 		rec.Events = append(slices.Clip(rec.Events), last...)
 	}
 	err := s.save(j, rec)
@@ -270,7 +277,13 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 		}
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
 	}
-	j.rec.Response, j.rec.Events, j.ended = rec.Response, rec.Events, true
+	j.rec.Response, j.ended = rec.Response, true
+	if j.scribe == nil {
+		j.rec.Events = rec.Events
+	} else if !j.old {
+		j.add(last...)
+	}
+	j.finish(true)
 	s.owe(j, err != nil)
 	s.leave(j)
 	j.wake()
@@ -331,7 +344,7 @@ func (s *Server) keep(j *job, rec StoredObject) error {
 		}
 		return nil
 	}
-	if !isSet(j.r.Stream) {
+	if !isSet(j.r.Stream) || j.scribe != nil {
 		rec.Events = nil
 	}
 	return s.store().Put(ctx, rec)
@@ -366,7 +379,7 @@ func (j *job) follow(ctx context.Context, after int, send func(api.Event) error)
 		if j.changed == nil {
 			j.changed = make(chan struct{})
 		}
-		events, ended, changed := j.rec.Events, j.ended, j.changed
+		events, ended, changed := j.rec.Events, j.told(), j.changed
 		j.mu.Unlock()
 		for ; next < len(events); next++ {
 			if err := ctx.Err(); err != nil {

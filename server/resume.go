@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -93,13 +94,21 @@ func (s *Server) takeUpAll(ctx context.Context, k Resumer) {
 // known.
 func (s *Server) takeUp(ctx context.Context, k Resumer, id string, begun func()) {
 	rec, err := k.Get(ctx, id)
-	if err != nil || rec.Response == nil || ended(rec.Response) || !s.enter() {
+	if err != nil || rec.Response == nil || ended(rec.Response) && !rec.Streamed || !s.enter() {
 		begun() // an error is told when somebody asks for the response
 		return
 	}
 	j := s.again(k, rec)
 	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	j.cancel = func() { cancel(nil) }
+	streams := rec.Streamed && s.enter()
+	if streams {
+		j.r.Stream = j.r.Background
+		j.w.replayed = func(events []api.Event) {
+			j.rec.Events = slices.Clone(events)
+			j.write(k)
+		}
+	}
 	stop := context.AfterFunc(ctx, func() { cancel(ErrLeft) })
 	done := make(chan struct{})
 	go func() {
@@ -109,6 +118,10 @@ func (s *Server) takeUp(ctx context.Context, k Resumer, id string, begun func())
 		defer close(done)
 		if wrong := s.run(lifetime, j); wrong != nil {
 			s.logf("antiphon server: going on with %s: %s", id, wrong.Message)
+		}
+		j.quit()
+		if j.scribe == nil && streams {
+			s.running.Done()
 		}
 	}()
 	go func() {

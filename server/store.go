@@ -78,8 +78,10 @@ type StoredObject struct {
 	// Background reports whether the response was made in the background.
 	Background bool
 	// Events are the events of a streamed background response. They are set when it
-	// has ended.
+	// has ended, unless the backend is a [Resumer].
 	Events []api.Event
+	// Streamed reports whether a [Resumer] keeps the events of the response.
+	Streamed bool
 }
 
 // ID returns the id of the response or the conversation, or "" if it has neither.

@@ -32,9 +32,7 @@ func (s *Server) response(c *call, interrupted string) (StoredObject, *job, *Err
 // being made, or while the store lacks its end. A response that an earlier Server over
 // this store left unfinished ends with the status interrupted: failed or cancelled.
 func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObject, *job, error) {
-	s.mu.Lock()
-	j := s.jobs[id]
-	s.mu.Unlock()
+	j := s.job(id)
 	if j != nil {
 		s.repay(j)
 		if rec := j.record(); rec.Response != nil {
@@ -54,6 +52,13 @@ func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObje
 		rec, err = s.interrupt(ctx, id, interrupted)
 	}
 	return rec, nil, err
+}
+
+// job returns the job that makes a response, or nil.
+func (s *Server) job(id string) *job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[id]
 }
 
 // interrupt stores the end of a response that nobody makes any more. While it holds
@@ -84,15 +89,23 @@ func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject
 
 // retrieve serves GET /responses/{id}.
 func (s *Server) retrieve(c *call) *Error {
+	query := c.r.URL.Query()
+	stream := query.Get("stream")
+	streams := stream != "" && stream != "false"
+	after, unclear := startOf(query)
+	if k := s.resumer(); streams && k != nil && unclear == nil && s.has(Background) && s.job(c.ids[0]) == nil {
+		if known, wrong := c.stored(s, k, c.ids[0], after); known {
+			return wrong
+		}
+	}
 	rec, j, wrong := s.response(c, item.StatusFailed)
 	if wrong != nil {
 		return wrong
 	}
-	query := c.r.URL.Query()
-	if v := query.Get("stream"); v == "" || v == "false" {
+	if !streams {
 		return c.send(rec.Response)
 	}
-	after, wrong := startOf(query)
+	wrong = unclear
 	switch {
 	case wrong != nil:
 		return wrong

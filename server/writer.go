@@ -51,6 +51,11 @@ type Writer struct {
 	queued bool                            // the response is queued before it begins
 	admit  func(id string) (string, error) // returns the id of the response for the argument of Begin
 	clock  func() float64                  // the time for completed_at
+	// replayed is told the argument of Replay.
+	replayed func([]api.Event)
+
+	replay  []api.Event // what was written before, and is not written again yet
+	differs bool        // it cannot be: see Replay
 }
 
 // openItem is the output item that is being written.
@@ -60,6 +65,7 @@ type openItem struct {
 	done  int             // the number of complete parts
 	part  item.Part       // the part that is being written, or nil
 	text  strings.Builder // the text of the part or the call
+	ahead string          // the end of text, if it comes from a replay and was not written again yet
 }
 
 // NewWriter returns a writer that passes its events to emit. Events about the
@@ -177,6 +183,7 @@ func (w *Writer) Open(v item.Value) error {
 	if _, runs := v.(*item.MCPCall); runs {
 		w.tell(&api.ProgressEvent{ItemEvent: w.inItem(), Type: api.EventMCPInProgress})
 	}
+	w.catchUp()
 	return w.err
 }
 
@@ -234,6 +241,12 @@ func (w *Writer) Delta(text string) error {
 			w.beginPart(textPart(""))
 		case *item.Reasoning:
 			w.beginPart(&item.SummaryText{})
+		}
+	}
+	if w.open.ahead != "" {
+		var ok bool
+		if text, ok = w.open.unsent(text); !ok {
+			w.differ()
 		}
 	}
 	if text == "" || w.err != nil {
@@ -391,6 +404,7 @@ func (w *Writer) parts(list []item.Part) {
 
 // rest streams the part of a text that the deltas did not contain.
 func (w *Writer) rest(text string) {
+	w.open.ahead = ""
 	if more, ok := strings.CutPrefix(text, w.open.text.String()); ok {
 		w.deltas(more)
 	}
@@ -420,9 +434,11 @@ func (w *Writer) beginPart(p item.Part) {
 	w.open.part = p
 	if _, ok := w.open.value.(*item.Reasoning); ok {
 		w.tell(&api.SummaryPartAddedEvent{SummaryEvent: w.inSummary(), Part: p})
+		w.catchUp()
 		return
 	}
 	w.tell(&api.PartAddedEvent{PartEvent: w.inContent(), Part: p})
+	w.catchUp()
 }
 
 // endPart ends the open part. p is its final form.
@@ -443,6 +459,7 @@ func (w *Writer) endPart(p item.Part) {
 	w.open.part = nil
 	w.open.done++
 	w.open.text.Reset()
+	w.open.ahead = ""
 }
 
 // deltas writes a text in pieces that end after white space or a comma, like most

@@ -53,10 +53,15 @@ type Backend struct {
 	// be nil.
 	Log func(err error)
 
-	memory ephemeral     // sessions of responses that are not stored, or of all
-	events server.Memory // the events of background responses
+	memory ephemeral // sessions of responses that are not stored, or of all
+
+	// KeepStreams is how long the events of a background response that was streamed are kept
+	// after the last one, so that its stream can be read again; 0 means an hour.
+	KeepStreams time.Duration
 
 	mu            sync.Mutex
+	written       map[string]int64     // how many notes the events of a response have, by its id
+	swept         time.Time            // when old events were looked for
 	active        map[string]*active   // the responses that are being made, by id
 	unstored      map[string]string    // the sessions of responses that are not stored, by the response's id
 	busyElsewhere map[string]time.Time // sessions that others write to, and when to look again
@@ -73,6 +78,7 @@ type active struct {
 	input      []session.Body    // what the request adds to the session
 	end        func(cause error) // cancels the run
 	background bool
+	streams    bool                 // its events are kept
 	request    jsontext.Value       // what the note about the beginning says of the request
 	cancelled  bool                 // by a delivery
 	ended      bool                 // the end is in the log
@@ -153,6 +159,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	}
 	run := &active{host: h, background: r.Background != nil && *r.Background, done: make(chan struct{})}
 	if run.background {
+		run.streams = r.Stream != nil && *r.Stream
 		run.request, err = kept(r)
 	}
 	if err == nil {

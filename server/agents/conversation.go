@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -125,20 +124,14 @@ func (b *Backend) early(ctx context.Context, talk string) (items []item.Item, er
 	}
 	for _, e := range s.Log() {
 		n, ok := noteOf(e)
-		if !ok || len(n.Items) == 0 {
+		if !ok {
 			continue
 		}
-		var list []jsontext.Value
-		if err := json.Unmarshal(n.Items, &list); err != nil {
+		more, err := n.items()
+		if err != nil {
 			return nil, err
 		}
-		for _, v := range list {
-			it, err := item.Parse(v)
-			if err != nil {
-				return nil, err
-			}
-			items = append(items, it)
-		}
+		items = append(items, more...)
 	}
 	return items, nil
 }

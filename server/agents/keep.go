@@ -36,11 +36,6 @@ func (b *Backend) Put(ctx context.Context, rec server.StoredObject) error {
 	run := b.active[rec.Response.ID]
 	b.mu.Unlock()
 	final := ended(rec.Response)
-	if final && rec.Background && rec.Events != nil {
-		if err := b.events.Put(ctx, server.StoredObject{Response: rec.Response, Background: true, Events: rec.Events}); err != nil {
-			return err
-		}
-	}
 	switch {
 	case run != nil && run.seq == 0:
 		return b.begin(ctx, run, rec.Response, rec.Background)
@@ -98,7 +93,7 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 	ctx = context.WithoutCancel(ctx)
 	if _, err = run.host.Session.Append(ctx, n.body()); err == nil {
 		run.ended = true
-		if run.background {
+		if run.background && !run.streams { // otherwise the events come first
 			b.report(run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Untag: []string{tagBackground}}))
 		}
 	} else if run.background && errors.Is(err, session.ErrLost) {
@@ -186,8 +181,8 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 		return rec, err
 	}
 	rec.Background = p.begin.Background
-	if old, err := b.events.Get(ctx, id); err == nil {
-		rec.Events = old.Events
+	if rec.Background {
+		rec.Streamed = streams(p.begin.Request)
 	}
 	return rec, nil
 }
@@ -248,7 +243,14 @@ func responseOf(log []session.Entry, p *part) (*api.Response, error) {
 	}
 	w := server.NewWriter(api.Response{ID: p.begin.ResponseID}, func(api.Event) error { return nil })
 	_ = w.Begin("")
-	s := newShown(w, r.Model, p.begin.ResponseID, clientNames(r), log[:p.from])
+	showPart(w, r.Model, clientNames(r), log, p)
+	r.Output = w.Response().Output
+	return r, nil
+}
+
+// showPart writes what clients see of a response in a log.
+func showPart(w *server.Writer, label string, names []string, log []session.Entry, p *part) {
+	s := newShown(w, label, p.begin.ResponseID, names, log[:p.from])
 	for _, e := range log[p.from:p.to] {
 		s.entry(e)
 	}
@@ -263,8 +265,6 @@ func responseOf(log []session.Entry, p *part) (*api.Response, error) {
 			}
 		}
 	}
-	r.Output = w.Response().Output
-	return r, nil
 }
 
 // clientNames returns the names of the tools that the request of a response declared.
@@ -439,7 +439,9 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 			}
 		}
 	}
-	_ = b.events.Delete(ctx, id) // there may be none
+	if gone := b.store().Delete(ctx, eventsID(in, seq)); !errors.Is(gone, session.ErrNotFound) {
+		err = errors.Join(err, gone)
+	}
 	if err = errors.Join(err, unlock()); err == nil && !left && !b.isConversation(ctx, in) {
 		err = b.remove(ctx, in)
 	}

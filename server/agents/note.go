@@ -35,8 +35,15 @@ type note struct {
 	// Text are instructions, until the next note about them. The entry behind it, if it is
 	// not empty, is their message.
 	Text string `json:"text,omitempty"`
+	// Events are Count events of the stream of a response, from number From on. Last means
+	// that the stream has ended.
+	Events jsontext.Value `json:"events,omitempty"`
+	From   int64          `json:"from,omitzero"`
+	Count  int            `json:"count,omitzero"`
+	Last   bool           `json:"last,omitzero"`
 	// Conversation is the object of a conversation, and Items are items that were added
-	// to it before an agent answered in it.
+	// to it before an agent answered in it, or the item that the model had not ended when
+	// the server of a response did.
 	Conversation jsontext.Value `json:"conversation,omitempty"`
 	Items        jsontext.Value `json:"items,omitempty"`
 }
@@ -45,6 +52,8 @@ type kind string
 
 const (
 	kindBegin        kind = "antiphon:response"
+	kindEvents       kind = "antiphon:response_events"
+	kindBroken       kind = "antiphon:response_broken"
 	kindTakenUp      kind = "antiphon:response_taken_up"
 	kindEnd          kind = "antiphon:response_end"
 	kindDeleted      kind = "antiphon:response_deleted"

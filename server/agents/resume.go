@@ -62,6 +62,9 @@ func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 		}
 		list = append(list, info)
 	}
+	if err := b.sweep(ctx); err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	for _, info := range list {
 		b.mu.Lock()
@@ -80,13 +83,23 @@ func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 		if err != nil {
 			return ids, err
 		}
-		if id := unfinished(s.Log()); id != "" {
+		id, err := b.unfinished(ctx, s.Log())
+		if err != nil {
+			return ids, err
+		}
+		if id != "" {
 			ids = append(ids, id)
 		} else if err := b.unmark(ctx, s); err != nil {
 			return ids, err
 		}
 	}
 	return ids, nil
+}
+
+// streams reports whether a request is for a stream.
+func streams(request jsontext.Value) bool {
+	r, err := api.ParseRequest(request)
+	return err == nil && r.Stream != nil && *r.Stream
 }
 
 // unfinished returns the last response of a log if it is a background response that has
@@ -110,7 +123,9 @@ func (b *Backend) unmark(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if unfinished(s.Log()) == "" {
+	if id, failed := b.unfinished(ctx, s.Log()); failed != nil {
+		err = failed
+	} else if id == "" {
 		err = b.store().Label(ctx, s.ID(), session.Labels{Untag: []string{tagBackground}})
 	}
 	return errors.Join(err, unlock())
@@ -132,8 +147,8 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	if err != nil {
 		return leftOr(ctx, err)
 	}
-	if unfinished(s.Log()) != id {
-		return server.ErrLeft
+	if left, err := b.unfinished(ctx, s.Log()); left != id {
+		return cmp.Or(err, server.ErrLeft)
 	}
 	p := partOf(s.Log(), seq)
 	r, err := api.ParseResponse(p.begin.Response)
@@ -161,10 +176,10 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	if err != nil {
 		return b.notResumed(ctx, a, r, err, b.finishLater)
 	}
-	run := &active{id: id, seq: seq, host: h, background: true, done: make(chan struct{})}
-	if unfinished(h.Session.Log()) != id { // somebody was faster
+	run := &active{id: id, seq: seq, host: h, background: true, streams: streams(p.begin.Request), done: make(chan struct{})}
+	if left, err := b.unfinished(ctx, h.Session.Log()); left != id { // somebody was faster
 		b.report(h.Close())
-		return server.ErrLeft
+		return cmp.Or(err, server.ErrLeft)
 	}
 	if err := b.enter(run); err != nil {
 		b.report(h.Close())
@@ -223,6 +238,19 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		}
 		before.apply(e, run.id)
 	}
+	p := partOf(h.Session.Log(), run.seq)
+	if run.streams {
+		events, over, err := b.takeStream(ctx, run.id)
+		if err != nil {
+			return err
+		}
+		if !over {
+			w.Replay(events)
+		}
+	}
+	if p.ended {
+		return b.endsAgain(run, a, req, &p, w)
+	}
 	if _, err := h.Session.Append(ctx, note{Kind: kindTakenUp, ResponseID: run.id}.body()); err != nil {
 		return err
 	}
@@ -242,6 +270,9 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 	}
 	for _, e := range h.Session.Log()[run.seq:] {
 		s.entry(e)
+	}
+	if err := b.broken(ctx, run, s, w); err != nil {
+		return err
 	}
 	shown := len(h.Session.Log())
 	switch {
@@ -264,6 +295,47 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		s.entry(e)
 	}
 	return b.runs(ctx, run, s, w)
+}
+
+// endsAgain writes the end of a response that the log has, and its stream has not.
+func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w *server.Writer) error {
+	r, err := responseOf(run.host.Session.Log(), p)
+	if err != nil {
+		return err
+	}
+	run.ended = true
+	if err := w.Begin(run.id); err != nil {
+		return err
+	}
+	showPart(w, a.Name, clientTools(req), run.host.Session.Log(), p)
+	return w.EndAs(r)
+}
+
+// clientTools returns the names of the tools of a request.
+func clientTools(req *api.Request) (names []string) {
+	for _, t := range req.Tools {
+		names = append(names, nameOf(t))
+	}
+	return names
+}
+
+// unfinished returns the last response of a log if it is a background response that has not
+// ended, or whose stream has not.
+func (b *Backend) unfinished(ctx context.Context, log []session.Entry) (string, error) {
+	if id := unfinished(log); id != "" {
+		return id, nil
+	}
+	id := lastID(log)
+	_, seq, _ := parseID(id)
+	p := partOf(log, seq)
+	if p.from == 0 || p.begin.ResponseID != id || !p.begin.Background || p.deleted || !streams(p.begin.Request) {
+		return "", nil
+	}
+	kept, over, err := b.streamed(ctx, id)
+	if err != nil || over || !kept {
+		return "", err
+	}
+	return id, nil
 }
 
 // decideAgain records the answers to approvals of the request that are not recorded yet. of

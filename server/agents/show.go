@@ -165,6 +165,14 @@ func (s *shown) entry(e session.Entry) {
 		}
 	case session.CallOutput:
 		s.output(b)
+	case session.Note:
+		if n, ok := noteOf(e); ok && n.Kind == kindBroken && n.ResponseID == s.id {
+			items, _ := n.items() // this package has written them
+			for _, it := range items {
+				s.close()
+				_ = s.w.Item(it)
+			}
+		}
 	case session.CallDropped:
 		if l := s.find(b.CallID, 0); l != nil {
 			l.done = true
