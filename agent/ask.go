@@ -68,60 +68,14 @@ func (r *Run) stopFor(err error) error {
 // endpoint refused the request before any output, the request may be changed and
 // sent again: that decision is recorded together with the end of the turn.
 func (r *Run) ask(ctx context.Context, turn int) error {
-	in, skip, left := r.converse()
-	if left != "" {
-		if err := r.notice(ctx, session.Noticed{Turn: turn, Kind: session.NoticeWholeHistory, Text: left}); err != nil {
-			return err
-		}
-	}
-	// The start of the turn is durable before the request is sent, so that after a
-	// crash the log shows that a request may have been made.
-	begun := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
-	bodies := []session.Body{begun}
-	last, isLast := r.lastTurn(ctx)
-	if r.answerNow = isLast; isLast {
-		last.Turn = turn
-		bodies = []session.Body{session.InputItem{Item: item.Developer(answerNow)}, last, begun}
-	}
-	err := r.record(bodies...)
-	if err == nil {
-		err = r.barrier()
-	}
-	if err != nil {
-		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
+	if begun, err := r.beginTurn(ctx, turn); !begun {
 		return err
 	}
-	if isLast {
-		if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &last); objection != nil {
-			return r.stopFor(objection)
-		}
-	}
-	if path, _, _ := r.state.Speaker(); len(path) > r.spoke {
-		r.spoke = len(path)
-		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Handoff: path[len(path)-1]})
-	}
-	// The request carries the items after those that the endpoint's conversation
-	// holds.
-	r.skip = skip
-	r.totals.Turns++
-	r.held = false
-
 	seen := &r.asked
 	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Request: r.request(), Endpoint: r.agent.endpoint(), Started: time.Now()}
 	inner, hooks, veto := r.admitModel(ctx, seen)
 	if veto != nil {
-		end := session.TurnEnded{Turn: turn, Status: item.StatusCancelled, Reason: veto.Error()}
-		err := r.endTurn(ctx, end, nil)
-		objection := r.afterModel(inner, hooks, seen, end, veto)
-		switch {
-		case err != nil:
-			return err
-		case !interrupted(ctx, veto):
-			return r.vetoRequest(veto, objection)
-		case objection != nil && !interrupted(ctx, objection):
-			return r.stopFor(objection)
-		}
-		return nil // the run ends with the reason why its context ended
+		return r.notSent(ctx, inner, hooks, seen, veto)
 	}
 
 	// If output is held back, emit collects events from here on until release.
@@ -140,6 +94,69 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		r.release(false)
 		return r.vetoBeside(objection)
 	}
+	return r.judgeReply(ctx, turn, objection, err)
+}
+
+// beginTurn records the start of a turn. It reports false if the turn does not begin.
+func (r *Run) beginTurn(ctx context.Context, turn int) (begun bool, err error) {
+	in, skip, left := r.converse()
+	if left != "" {
+		if err := r.notice(ctx, session.Noticed{Turn: turn, Kind: session.NoticeWholeHistory, Text: left}); err != nil {
+			return false, err
+		}
+	}
+	start := session.TurnStarted{Turn: turn, Continues: r.state.View().Unfinished(), InConversation: in, Setup: r.changed()}
+	bodies := []session.Body{start}
+	last, isLast := r.lastTurn(ctx)
+	if r.answerNow = isLast; isLast {
+		last.Turn = turn
+		bodies = []session.Body{session.InputItem{Item: item.Developer(answerNow)}, last, start}
+	}
+	// The start of the turn is durable before the request is sent, so that after a
+	// crash the log shows that a request may have been made.
+	if err = r.record(bodies...); err == nil {
+		err = r.barrier()
+	}
+	if err != nil {
+		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
+		return false, err
+	}
+	if isLast {
+		if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &last); objection != nil {
+			return false, r.stopFor(objection)
+		}
+	}
+	if path, _, _ := r.state.Speaker(); len(path) > r.spoke {
+		r.spoke = len(path)
+		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Handoff: path[len(path)-1]})
+	}
+	// The request carries the items after those that the endpoint's conversation
+	// holds.
+	r.skip = skip
+	r.totals.Turns++
+	r.held = false
+	return true, nil
+}
+
+// notSent ends a turn whose request a hook objected to, after hooks had agreed.
+func (r *Run) notSent(ctx, inner context.Context, hooks []Hooks, seen *ModelCall, veto error) error {
+	end := session.TurnEnded{Turn: seen.Turn, Status: item.StatusCancelled, Reason: veto.Error()}
+	err := r.endTurn(ctx, end, nil)
+	objection := r.afterModel(inner, hooks, seen, end, veto)
+	switch {
+	case err != nil:
+		return err
+	case !interrupted(ctx, veto):
+		return r.vetoRequest(veto, objection)
+	case objection != nil && !interrupted(ctx, objection):
+		return r.stopFor(objection)
+	}
+	return nil // the run ends with the reason why its context ended
+}
+
+// judgeReply has the guards judge a reply that was recorded, unless err is why it was not, and
+// follows what they and the hooks object.
+func (r *Run) judgeReply(ctx context.Context, turn int, objection, err error) error {
 	if err == nil && r.agent.judgesOutput() {
 		objection = joined(objection, r.guardReply(ctx, replyIn(r.session.Log()), turn, false))
 	}

@@ -1,0 +1,215 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"reflect"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
+)
+
+// This file gets a verdict on each call of a reply, and records it.
+
+// judge applies the rules of the agent's policy and of the session to a call, and the
+// denials of all parent runs and of the agents that spoke before.
+func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
+	t, _ := r.tools.Lookup(call.Name)
+	for o := r.around; o != nil; o = o.run.around {
+		for i := range o.rulers {
+			if j, denied := o.rulers[i].denies(t, call, annotations); denied {
+				return j
+			}
+		}
+	}
+	for i := range r.rulers {
+		if j, denied := r.rulers[i].denies(t, call, annotations); denied {
+			return j
+		}
+	}
+	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
+}
+
+// approve gets a verdict on each call, one after another, and records it. A call of
+// an unknown tool is allowed, because its output then names the known tools.
+func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
+	for _, ref := range calls {
+		c, ok := r.state.Call(ref)
+		if !ok {
+			continue
+		}
+		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault, Decided: session.DeciderRule}
+		judged, later, unasked := plan.Ruling{}, false, false
+		announced := false
+		call, err := r.callOf(&c)
+		annotations, known := r.annotations(call.Name)
+		if plan.Hosted(c.Item) {
+			annotations.Origin = r.agent.originOf(c.Item)
+		}
+		switch {
+		case err != nil:
+			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault, Decided: session.DeciderRule}
+		case c.Paused != "" && !r.goesOn(&c, annotations): // even if the tool is unknown, because the call was started once
+			verdict = deniedElsewhere
+		case r.tooDeep(&c, annotations) != nil: // nobody is asked about it
+			verdict = *r.tooDeep(&c, annotations)
+		case known || plan.Hosted(c.Item):
+			judged = r.judge(call, annotations)
+			if announced = r.shares(&judged); announced {
+				if err := r.question(&c, call, annotations, judged.WhyAsk(call.Name)); err != nil {
+					return err
+				}
+			}
+			if judged.Verdict == session.Ask { // a person is asked about what is in the log
+				if err := r.barrier(); err != nil {
+					return err
+				}
+			}
+			ask := func(ctx context.Context) (session.Approval, bool, bool) {
+				return r.decide(ctx, call, annotations, judged)
+			}
+			if !announced {
+				verdict, later, unasked = ask(ctx)
+				break
+			}
+			answered := false
+			if verdict, later, unasked, answered, err = r.askAlong(ctx, ref, ask); err != nil {
+				return err
+			}
+			if answered {
+				continue
+			}
+			verdict.Number = c.Number // somebody who answers later is told of this one
+		}
+		if ctx.Err() != nil {
+			return nil // the run is over, regardless of the answer
+		}
+		if later {
+			if !announced {
+				err = r.question(&c, call, annotations, judged.WhyAsk(call.Name))
+			}
+			if err == nil {
+				r.wait(c, call, annotations)
+			}
+		} else {
+			err = r.verdict(ctx, c, verdict, unasked)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// decide asks the approver if necessary, one call at a time across all subagents.
+func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annotations, judged plan.Ruling) (a session.Approval, later, unasked bool) {
+	root := r.root()
+	if judged.Verdict == session.Ask {
+		root.asking.Lock()
+		defer root.asking.Unlock()
+		if ctx.Err() != nil { // somebody else has answered, or the run is over
+			return session.Approval{Decided: session.DeciderNobody}, false, false
+		}
+	}
+	t, _ := r.tools.Lookup(call.Name)
+	a, later, unasked = r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
+	if later && root != r && !root.session.KeepsNested() {
+		return r.agent.Policy.unasked(cannotWait, call.Name, judged), false, true
+	}
+	return a, later, unasked
+}
+
+// cannotWait is the text that the model of a subagent reads about a call that cannot
+// wait, because the subagent's session is not kept.
+const cannotWait = "The call was refused: %s needs an approval, and calls of subagents cannot wait for one here. Nothing was done."
+
+// root returns the outermost run.
+func (r *Run) root() *Run {
+	for r.around != nil {
+		r = r.around.run
+	}
+	return r
+}
+
+// verdict records the verdict on a call.
+func (r *Run) verdict(ctx context.Context, c session.OpenCall, a session.Approval, unasked bool) error {
+	a.CallID = c.CallID
+	a.Reason, _ = output.Sanitize(a.Reason)
+	if unasked {
+		p := Progress{Kind: ProgressUnapproved, CallID: c.CallID, Tool: plan.ToolName(c.Item)}
+		if a.From == plan.ByTool {
+			p.Reason = a.Reason
+		}
+		r.progress(p)
+	}
+	if err := r.record(a); err != nil {
+		return err
+	}
+	if a.Allowed {
+		return nil
+	}
+	return r.refused(ctx, c, a)
+}
+
+// refused counts a refused call, and shows it to the hooks.
+func (r *Run) refused(ctx context.Context, c session.OpenCall, a session.Approval) error {
+	r.totals.RefusedCalls++
+	if objection := r.showRefusal(ctx, c, a); objection != nil {
+		return r.stopFor(objection)
+	}
+	return nil
+}
+
+// showRefusal calls the hooks for a refused call.
+func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, a session.Approval) error {
+	if len(r.agent.Hooks) == 0 {
+		return nil
+	}
+	now := time.Now()
+	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Verdict: a, Failure: tool.NotRun, Error: a.Reason}
+	seen.Call, _ = CallOf(c.Item)
+	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
+	seen.Annotations, _ = r.annotations(seen.Call.Name)
+	return after(ctx, "CallRefused", r.agent.Hooks, callRefused, &seen)
+}
+
+// question records that a call waits for an answer.
+func (r *Run) question(c *session.OpenCall, call tool.Call, annotations tool.Annotations, why string) error {
+	t, _ := r.tools.Lookup(call.Name)
+	asked := session.ApprovalAsked{
+		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call, annotations),
+	}
+	if c.Asked && asksTheSame(pendingOf(r.session, *c), asked) && !r.single {
+		// The log already holds this question. A run that only checks for an answer
+		// must not make the log longer each time. A single step must: the next one
+		// reads in the log that the call waits in this run too.
+		r.state.Wait(c.CallID, c.Number)
+	} else if err := r.record(asked); err != nil {
+		return err
+	}
+	c.Asked, c.Question = true, &asked
+	return nil
+}
+
+// wait leaves a call whose question is recorded to those who answer later.
+func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotations) {
+	t, _ := r.tools.Lookup(call.Name)
+	p := pendingOf(r.session, c)
+	p.Command, p.Sandbox, p.Of = commandOf(t, call), sandboxOf(t, call), annotations.Origin.Of
+	r.result.Pending = append(r.result.Pending, p)
+	r.progress(Progress{Kind: ProgressWaiting, CallID: p.CallID, Tool: p.Tool, Pending: &p})
+}
+
+// asksTheSame reports whether two questions about a call are equal. A transcript does
+// not store the reason and the rules.
+func asksTheSame(before PendingApproval, now session.ApprovalAsked) bool {
+	if before.Tool != now.Tool || before.Arguments != now.Arguments || before.Custom != now.Custom {
+		return false
+	}
+	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
+}

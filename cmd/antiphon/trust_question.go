@@ -1,0 +1,177 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// This file holds the question about a file, and what is shown before it.
+
+// described returns the powers of a file, and what has changed since the person agreed.
+func (t *truster) described(c trust.Claim) (s shown) {
+	s.add("?? ", visible(t.name(c))+" is not trusted yet. It", "")
+	before, changed, err := t.store.Before(c.Path)
+	for _, p := range c.Powers {
+		mark := "   "
+		if changed && !before.Powers.Has(p) {
+			mark = " + "
+		}
+		s.add(mark, visible(p.String()), "")
+	}
+	if err == nil && changed {
+		for _, p := range before.Powers.Without(c.Powers) {
+			s.add(" - ", visible(p.String()), "")
+		}
+		for _, v := range before.Variables {
+			name, host := visible(v.Name), visible(v.Host)
+			s.add("   ", fmt.Sprintf("You named %s for the variable %s of that content; --env %s@%s names it again", host, name, name, host), "")
+		}
+		s.add("   ", fmt.Sprintf("You agreed to another content on %s. Changed: %s", before.At.Local().Format(time.DateOnly), changes(&before, &c)), "")
+	}
+	if n := len(c.Powers); n > fewPowers { // the worst, which comes first, may have left the screen
+		s.add("   ", fmt.Sprintf("These are %d. The worst: it %s", n, shorten(visible(c.Powers[0].String()), 200)), "")
+	}
+	return s
+}
+
+// show prints what is known of a file, with a mark before each row so that no foreign text can look
+// like the program's. It returns that, and how many rows of it are hidden: if a person is asked, the
+// middle of many is.
+func (t *truster) show(c trust.Claim) (s shown, hidden int) {
+	s = t.described(c)
+	return s, t.display(s)
+}
+
+// display prints lines, keeps them as what was seen, and returns how many rows are hidden.
+func (t *truster) display(s shown) (hidden int) {
+	rows := s.rows(t.columns(), false)
+	if t.who != nil {
+		rows, hidden = folded(rows)
+	}
+	for _, row := range rows {
+		fmt.Fprintln(t.std.err, row)
+	}
+	t.seen.Reset()
+	for _, l := range s.lines {
+		t.seen.WriteString(l.mark + l.text + "\n")
+	}
+	return hidden
+}
+
+// columns returns the width of the terminal. Lines in a file or a pipe are not broken.
+func (t *truster) columns() int {
+	switch {
+	case t.who != nil:
+		return t.who.width()
+	case terminal(t.std.err):
+		return widthOf(t.std.err)
+	}
+	return math.MaxInt32
+}
+
+// reply asks a question about what was shown, and returns the answer. Nobody can agree before all
+// was shown: until then, an answer other than no or a call for help shows it.
+func (t *truster) reply(ctx context.Context, question string, s shown, hidden *int) (answer string, ok bool, err error) {
+	if *hidden > 0 {
+		question = strings.Replace(question, "[n]o", fmt.Sprintf("[n]o, [s]how the %s that are hidden", plural(*hidden, "line")), 1)
+	}
+	fmt.Fprint(t.std.err, "   "+wrapped(question, t.who.width()-4, "   ")+" ")
+	line, ok, err := t.who.line(ctx)
+	answer = strings.ToLower(line)
+	if err != nil || !ok || *hidden == 0 || slices.Contains([]string{"", "n", "no", "?", "h", "help"}, answer) {
+		return answer, ok, err
+	}
+	fmt.Fprintf(t.std.err, "   %s not been shown yet; here are all:\n", have(*hidden))
+	for _, row := range s.rows(t.columns(), false) {
+		fmt.Fprintln(t.std.err, row)
+	}
+	*hidden = 0
+	return "", true, nil
+}
+
+// fewPowers is how many powers stay on a small screen together with the question.
+const fewPowers = 12
+
+// changes names the files that have changed since an agreement, and says whether the
+// powers have.
+func changes(before *trust.Grant, c *trust.Claim) string {
+	var list []string
+	for _, s := range c.Sources {
+		if !slices.Contains(before.Sources, s) {
+			list = append(list, visible(filepath.Base(s.Path)))
+		}
+	}
+	for _, s := range before.Sources {
+		if !slices.ContainsFunc(c.Sources, func(now trust.Source) bool { return now.Path == s.Path }) {
+			list = append(list, visible(filepath.Base(s.Path))+" is gone")
+		}
+	}
+	if len(c.Powers.Without(before.Powers))+len(before.Powers.Without(c.Powers)) == 0 {
+		list = append(list, "no power")
+	}
+	if len(list) == 0 {
+		return "what it may do"
+	}
+	return strings.Join(list, ", ")
+}
+
+// question asks the person at the terminal.
+func (t *truster) question(ctx context.Context, c trust.Claim) error {
+	t.who.unasked()
+	s, hidden := t.show(c)
+	allows := slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == trust.Allows })
+	choices := "[y]es, until it changes, [o]nce, [n]o"
+	if allows {
+		choices = "[y]es, until it changes, [o]nce, yes but [a]sk about each call, [n]o"
+	}
+	t.seen.WriteString("   run it? " + choices + ":")
+	for {
+		answer, ok, err := t.reply(ctx, "run it? "+choices+":", s, &hidden)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return t.nobody(c)
+		}
+		t.decided, t.by = session.DeciderPerson, thePerson
+		switch answer {
+		case "y", "yes":
+			t.said, t.saidTo = always, c.Powers
+			return nil
+		case "o", "once":
+			t.said, t.saidTo = once, c.Powers
+			return nil
+		case "n", "no":
+			return usage(fmt.Errorf("%s was not run, because it is not trusted", t.name(c)))
+		case "a", "ask":
+			if allows {
+				t.said, t.saidTo = askEach, c.Powers
+				return nil
+			}
+		case "?", "h", "help":
+			t.explain(allows)
+		}
+	}
+}
+
+// explain says what each answer allows.
+func (t *truster) explain(allows bool) {
+	lines := []string{"y: run it, now and later, until it or a file that it includes changes", "o: run it now, and ask again next time"}
+	if allows {
+		lines = append(lines, "a: run it now, and ask before each call that it allows itself")
+	}
+	for _, line := range append(lines, "n: do not run it. Nothing has been started, sent or read outside its folder yet.") {
+		fmt.Fprintln(t.std.err, "   "+wrapped(line, t.who.width()-4, "      "))
+	}
+}
