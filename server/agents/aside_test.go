@@ -6,6 +6,7 @@ package agents_test
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -28,6 +29,16 @@ func improvising(t *testing.T, change func(*agents.Backend)) *world {
 // specification and the published schema. V1
 func TestOpenResponses(t *testing.T) {
 	compliance.Run(t, improvising(t, nil).base, "it")
+}
+
+// A model was created when its file was written.
+func TestModelCreated(t *testing.T) {
+	w := improvising(t, nil)
+	list, err := w.b.Models(t.Context(), "it")
+	file, failed := os.Stat(w.b.Agents[0].Config.File)
+	if err != nil || failed != nil || len(list) != 1 || list[0].Created != file.ModTime().Unix() {
+		t.Errorf("%+v, %v, %v", list, err, failed)
+	}
 }
 
 // The tokens of a request are counted with the agent's instructions and what it continues,

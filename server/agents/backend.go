@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -119,7 +120,11 @@ func (b *Backend) report(err error) {
 func (b *Backend) Models(_ context.Context, id string) (list []server.Model, _ error) {
 	for i := range b.Agents {
 		if id == "" || b.Agents[i].Name == id {
-			list = append(list, server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon"})
+			m := server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon"}
+			if file, err := os.Stat(b.Agents[i].Config.File); err == nil { // requests tell what is wrong with it
+				m.Created = file.ModTime().Unix()
+			}
+			list = append(list, m)
 		}
 	}
 	return list, nil
