@@ -23,8 +23,9 @@ func gatewayOf(t *testing.T, env []string, args ...string) (base, said string) {
 	ctx, stop := context.WithCancel(t.Context())
 	r, w := io.Pipe()
 	code := make(chan int, 1)
+	env = append([]string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_DATA_HOME=" + t.TempDir()}, env...) // removed after the server has ended
 	go func() {
-		code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), append([]string{"XDG_CONFIG_HOME=" + t.TempDir(), "XDG_DATA_HOME=" + t.TempDir()}, env...), stdio{strings.NewReader(""), io.Discard, w})
+		code <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), env, stdio{strings.NewReader(""), io.Discard, w})
 		w.Close()
 	}()
 	t.Cleanup(func() {
