@@ -102,8 +102,14 @@ func TestCompactAndCount(t *testing.T) {
 	c := w.typed()
 	history := item.NewList(item.System("Be brief."), item.User("Tell me about boats."), item.Assistant("They float."))
 	got, err := c.Compact(t.Context(), &api.CompactRequest{Model: "m", Input: history})
-	if err != nil || len(got.Output) != 2 || got.Output[0].Role() != item.RoleSystem || !strings.Contains(got.Output[1].JSON(), "They talked about boats.") {
+	if err != nil || len(got.Output) != 1 || got.Output[0].Type() != item.TypeCompaction {
 		t.Fatalf("%v, %v", got, err)
+	}
+	w.create(`{"model":"m","input":[` + got.Output[0].JSON() + `,{"role":"user","content":"Go on."}]}`)
+	for _, want := range []string{"They talked about boats.", "Be brief.", "Go on."} {
+		if sent := string(local.Requests()[1].Body); !strings.Contains(sent, want) {
+			t.Errorf("sent %s, which lacks %q", sent, want)
+		}
 	}
 	if sent := string(local.Requests()[0].Body); !strings.Contains(sent, "They float.") {
 		t.Errorf("sent %s", sent)
