@@ -12,7 +12,6 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
-	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -117,7 +116,8 @@ func (s *Server) wholeChat(c *call, j *job) *Error {
 // streamChat sends a completion in chunks.
 func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	var encoder completions.Encoder
-	w := sse.NewWriter(c.w)
+	w := s.stream(c.w)
+	defer w.end()
 	j.to = func(ev api.Event) error {
 		c.streams(j)
 		return encoder.Encode(ev, func(chunk []byte) error {
@@ -126,12 +126,12 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 					return nil // the chunk with the usage
 				}
 			}
-			return w.Event("", chunk)
+			return w.event("", string(chunk))
 		})
 	}
 	wrong := s.run(c.r.Context(), j)
 	if wrong == nil && j.w.err == nil {
-		_ = w.Event("", []byte(completions.Done)) // a client that is gone is not an error
+		_ = w.event("", completions.Done) // a client that is gone is not an error
 	}
 	return wrong
 }

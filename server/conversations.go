@@ -143,6 +143,9 @@ func (s *Server) createConversation(c *call) *Error {
 		}
 	}
 	items, wrong := listed(v.Items, v.Extra)
+	if wrong == nil {
+		wrong = mayAnswer(c.r.Context(), items, "items")
+	}
 	if wrong != nil {
 		return wrong
 	}
@@ -279,6 +282,9 @@ func (s *Server) addConversationItems(c *call) *Error {
 	items, wrong := listed(v.Items, v.Extra)
 	if wrong == nil && len(items) == 0 {
 		wrong = Invalid("missing_required_parameter", "items", "Missing required parameter: 'items' with at least one item.")
+	}
+	if wrong == nil {
+		wrong = mayAnswer(c.r.Context(), items, "items")
 	}
 	if wrong != nil {
 		return wrong

@@ -9,7 +9,6 @@ import (
 	"net/http"
 
 	"github.com/antiphon-go/antiphon/api"
-	"github.com/antiphon-go/antiphon/internal/sse"
 )
 
 // create serves POST /responses.
@@ -35,7 +34,9 @@ func (s *Server) create(c *call) *Error {
 	}
 	defer func() { s.forget(r, j.id) }()
 	if isSet(r.Stream) {
-		j.to = c.live(j)
+		w := s.stream(c.w)
+		defer w.end()
+		j.to = c.live(j, w)
 		return s.run(c.r.Context(), j)
 	}
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
@@ -134,21 +135,23 @@ func (c *call) streams(j *job) {
 }
 
 // live returns a function that sends each event of a response immediately.
-func (c *call) live(j *job) func(api.Event) error {
+func (c *call) live(j *job, w *stream) func(api.Event) error {
 	began := false
-	w := sse.NewWriter(c.w)
 	return func(ev api.Event) error {
 		if !began {
 			c.streams(j)
 			began = true
 		}
-		return w.Text(string(ev.Type), ev.JSON())
+		return w.event(string(ev.Type), ev.JSON())
 	}
 }
 
 // follow sends the events of a response after event number after.
 func (c *call) follow(j *job, after int) *Error {
-	c.streams(j)                                  // a stream may have no events
-	_ = j.follow(c.r.Context(), after, c.live(j)) // a client that is gone is not an error
+	c.streams(j) // a stream may have no events
+	w := j.s.stream(c.w)
+	defer w.end()
+	w.begin()
+	_ = j.follow(c.r.Context(), after, c.live(j, w)) // a client that is gone is not an error
 	return nil
 }

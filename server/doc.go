@@ -7,7 +7,8 @@
 // responses, background responses, conversations, WebSockets.
 //
 // A [Server] is an [net/http.Handler]. It has no accounts and does not check keys:
-// wrap it in a handler that does, or serve on loopback only ([Server.Start]).
+// wrap it in a handler that does, such as that of package server/access, or serve on
+// loopback only ([Server.Start]).
 //
 // Pages of other sites, which any browser may show, cannot use it: a request with a
 // foreign Origin or Sec-Fetch-Site is refused unless it only reads, and so is a body

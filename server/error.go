@@ -60,8 +60,15 @@ func (s *Server) failure(err error) *Error {
 		s.logf("antiphon server: %v", err)
 		return &Error{Status: http.StatusInternalServerError, Type: serverError, Code: serverError, Message: "The server had an error while processing your request."}
 	}
+	return e.complete()
+}
+
+// complete returns the error with its defaults.
+func (e *Error) complete() *Error {
 	known := *e
-	known.Status = cmp.Or(known.Status, http.StatusInternalServerError)
+	if known.Status < http.StatusOK || known.Status > 999 { // others are no answer
+		known.Status = http.StatusInternalServerError
+	}
 	if known.Type == "" {
 		known.Type = invalidRequest
 		if known.Status >= http.StatusInternalServerError {
@@ -70,6 +77,10 @@ func (s *Server) failure(err error) *Error {
 	}
 	return &known
 }
+
+// Send sends the error as the response to a request, as a [Server] does. It is for a
+// handler around a server.
+func (e *Error) Send(w http.ResponseWriter) { e.complete().answer(w) }
 
 // answer sends the error as the response to a request.
 func (e *Error) answer(w http.ResponseWriter) {

@@ -68,7 +68,12 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 func (s *Server) run(ctx context.Context, j *job) *Error {
 	defer s.leave(j)
 	j.ctx = ctx
+	done, wrong := s.letIn(ctx, j.r)
+	if wrong != nil {
+		return wrong
+	}
 	err := cmp.Or(s.respond(j), j.w.err)
+	defer func() { done(j.outcome(err)) }()
 	if err == nil && !j.w.Ended() {
 		err = j.w.Complete()
 	}

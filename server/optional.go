@@ -26,11 +26,18 @@ func (s *Server) countTokens(c *call) *Error {
 // compact serves POST /responses/compact.
 func (s *Server) compact(c *call) *Error {
 	return s.about(c, "", func(r *Request) (object, error) {
+		done, wrong := s.letIn(c.r.Context(), r)
+		if wrong != nil {
+			return nil, wrong
+		}
+		var o Outcome
+		defer func() { done(o) }()
 		got, err := s.Backend.(Compactor).Compact(c.r.Context(), r)
 		if err != nil {
 			return nil, err
 		}
 		got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
+		o = Outcome{ID: got.ID, Status: item.StatusCompleted, Usage: got.Usage}
 		return got, nil
 	})
 }

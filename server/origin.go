@@ -42,6 +42,19 @@ func isJSON(r *http.Request) *Error {
 		Message: fmt.Sprintf("Unsupported content type %q: send JSON with the header 'Content-Type: application/json'.", given)}
 }
 
+// LoopbackOnly returns a handler that answers to the names of loopback only. A server
+// without keys needs it: a page of another site could otherwise reach the server through
+// a name of its own. V7
+func LoopbackOnly(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if wrong := onLoopback(r); wrong != nil {
+			wrong.answer(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // onLoopback refuses a request to a host that is not loopback: the name of another
 // site that was pointed to this address, so that its pages have the server's origin.
 func onLoopback(r *http.Request) *Error {

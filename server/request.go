@@ -54,6 +54,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil && req.PreviousResponseID == "" && req.Conversation == "" {
 		history, input, wrong = s.recall(ctx, r, input)
 	}
+	if wrong == nil {
+		wrong = mayAnswer(ctx, input, "input")
+	}
 	if s.keeper() != nil {
 		history = unanswered(history, input)
 	}

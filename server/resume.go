@@ -38,6 +38,14 @@ func (s *Server) closed() error {
 	return context.Canceled
 }
 
+// Resume begins to look for background responses that other servers over the same store
+// left, as the first request and [Server.Start] do.
+func (s *Server) Resume() {
+	if s.Backend != nil {
+		s.lookForLeft()
+	}
+}
+
 // lookForLeft begins to look for background responses that other servers left, until the
 // server is closed.
 func (s *Server) lookForLeft() {
@@ -138,7 +146,7 @@ func (s *Server) again(k Resumer, rec StoredObject) *job {
 	yes := true
 	j := &job{
 		s: s, resume: k, began: make(chan struct{}), keep: true, rec: rec,
-		r: &Request{Request: &api.Request{Background: &yes}, Stored: true},
+		r: &Request{Request: &api.Request{Model: rec.Response.Model, Background: &yes}, Stored: true},
 	}
 	j.w = NewWriter(*rec.Response, j.emit)
 	j.w.clock, j.w.queued = s.now, true

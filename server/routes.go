@@ -127,6 +127,26 @@ func (s *Server) find(c *call) (*route, *Error) {
 		Message: fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
 }
 
+// Pattern returns the route of a request, with {id} for each id, such as
+// "GET /v1/responses/{id}". It is "" if no server has the route. So a handler around a
+// server can tell what is asked for, and names nothing that a client made up.
+func Pattern(r *http.Request) string {
+	at := segments(r.URL.Path)
+	for i := range routes {
+		if _, ok := match(routes[i].path, at); ok && routes[i].method == r.Method {
+			return routes[i].name()
+		}
+	}
+	if isUpgrade(r) && len(at) == 1 && at[0] == socketRoute.path {
+		return socketRoute.name()
+	}
+	return ""
+}
+
+func (r *route) name() string {
+	return r.method + " /v1/" + strings.ReplaceAll(r.path, "{}", "{id}")
+}
+
 // segments returns the part of a path that belongs to the API.
 func segments(path string) []string {
 	list := strings.Split(strings.Trim(path, "/"), "/")
@@ -159,7 +179,7 @@ func (s *Server) served() string {
 	var names []string
 	for _, r := range routes {
 		if s.has(r.feature) {
-			names = append(names, r.method+" /v1/"+strings.ReplaceAll(r.path, "{}", "{id}"))
+			names = append(names, r.name())
 		}
 	}
 	if s.has(WebSocket) {
@@ -176,7 +196,10 @@ func (s *Server) body(c *call) ([]byte, *Error) {
 	limit := s.limit()
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
 	var large *http.MaxBytesError
+	var known *Error
 	switch {
+	case errors.As(err, &known): // of a handler around the server
+		return nil, known.complete()
 	case errors.As(err, &large):
 		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "request_too_large",
 			Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}

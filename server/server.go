@@ -7,19 +7,16 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"log"
 	"net"
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Server serves the Responses API and Chat Completions over a [Backend]; the package
 // documentation lists the routes. It does not check, store or log keys: a handler
-// around it must decide who may call it. Set the fields before the first request;
+// around it must decide who may call it, such as that of package server/access. Set the fields before the first request;
 // then the server is safe for concurrent use.
 type Server struct {
 	// Backend makes the responses. It must be set.
@@ -36,6 +33,16 @@ type Server struct {
 	// NewID returns a unique id for a response, a conversation or an item, with the
 	// given prefix, such as "resp_". Nil means random ids.
 	NewID func(prefix string) string
+	// Admit, unless nil, is called for each request that is to make a response, or to
+	// compact one, when it is checked and before the backend is. An error refuses the
+	// request; see [Error]. The returned function, unless it is nil, is called once, when
+	// the backend has returned: also after a refusal or a cancel. The context may say who
+	// sent the request: see [CallerOf]. It does not for a response that an earlier server
+	// began, whose Request has only a Model.
+	Admit func(ctx context.Context, r *Request) (done func(Outcome), err error)
+	// Silence is how long a stream may have nothing to send. Then it sends a comment, so
+	// that proxies keep it open, and a client that is gone is noticed. 0 means 15 seconds.
+	Silence time.Duration
 	// ErrorLog receives the errors of the backend and the store that are not sent to
 	// clients. Nil means the log package's standard logger.
 	ErrorLog *log.Logger
@@ -92,71 +99,15 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 // requests.
 func (s *Server) onLoopback(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if wrong := onLoopback(r); wrong != nil {
-				wrong.answer(w)
-				return
-			}
+		Handler: LoopbackOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if s.enter() {
 				defer s.running.Done()
 				s.ServeHTTP(w, r)
 			}
-		}),
+		})),
 		ReadHeaderTimeout: 30 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
-}
-
-// goodbye is how long clients have to read the end of their responses when a server ends.
-const goodbye = 5 * time.Second
-
-// Serve serves on a listener, which it closes, until ctx is done. Then it accepts no more
-// connections, calls drain, which ends the running responses, and returns when clients
-// have read them, or a few seconds later. drain may be nil. The address must be loopback,
-// because the server has no keys; see [Server.Start]. V6
-func (s *Server) Serve(ctx context.Context, l net.Listener, drain func()) error {
-	switch {
-	case nils.Is(l):
-		return errors.New("server: the listener is nil")
-	case s.Backend == nil:
-		return errors.Join(errors.New("server: no Backend is set"), l.Close())
-	}
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
-		return errors.Join(fmt.Errorf("server: %s is not a loopback address: everybody who reaches it could use the server, which has no keys", l.Addr()), l.Close())
-	}
-	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	server := s.onLoopback(requests)
-	s.lookForLeft()
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(l) }()
-	select {
-	case err := <-failed:
-		s.Close()
-		return err
-	case <-ctx.Done():
-	}
-	last, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	closed := make(chan struct{})
-	go func() {
-		defer close(closed)
-		_ = server.Shutdown(last) // what is left is closed below
-	}()
-	if drain != nil {
-		drain()
-	}
-	cancel() // ends WebSockets and requests that are not about responses
-	late := time.AfterFunc(goodbye, stop)
-	<-closed
-	late.Stop()
-	_ = server.Close() // errors of connections do not matter any more
-	err := <-failed
-	s.Close()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
 
 // Close cancels background responses and waits for them. Shut down the [http.Server]

@@ -117,7 +117,7 @@ func (s *Server) retrieve(c *call) *Error {
 		return Invalid("", "starting_after", "Invalid 'starting_after': the response has no event %d.", after)
 	}
 	if j == nil {
-		j = &job{id: rec.ID(), rec: rec, ended: true}
+		j = &job{s: s, id: rec.ID(), rec: rec, ended: true}
 	}
 	return c.follow(j, after)
 }

@@ -37,6 +37,11 @@ type Writer struct {
 	// Header is sent with the response over HTTP, such as the state of rate limits. Set
 	// it before the first event. It may be nil.
 	Header http.Header
+	// Cost is what the response cost, if the backend knows the prices, in their unit, and
+	// Model the name of the model that made it, if it is not the one that the request
+	// names. They are not sent, but given to [Server].Admit.
+	Cost  float64
+	Model string
 
 	response api.Response // the current state; its status is "" before the first event
 	emit     func(api.Event) error

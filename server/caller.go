@@ -1,0 +1,99 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Caller is who sends a request, as far as a handler around the server found out. See
+// package server/access.
+type Caller struct {
+	// Project owns what the caller makes, and Key is the name of its key.
+	Project, Key string
+	// Approves means that the caller may answer requests for approval. V3
+	Approves bool
+}
+
+type callerKey struct{}
+
+// WithCaller returns a context that says who sends a request.
+func WithCaller(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// CallerOf returns who sent a request, unless nobody found out: then everybody who
+// reaches the server may do everything.
+func CallerOf(ctx context.Context) (c Caller, known bool) {
+	c, known = ctx.Value(callerKey{}).(Caller)
+	return c, known
+}
+
+// Outcome is what became of a request that [Server].Admit let in.
+type Outcome struct {
+	// ID and Status are those of the response. They are "" if there is none, because the
+	// backend refused the request.
+	ID, Status string
+	// Usage is what the backend has reported, also of a response that was cancelled. It may
+	// be nil.
+	Usage *api.Usage
+	// Cost and Model are what the backend set in the [Writer].
+	Cost  float64
+	Model string
+}
+
+// mayAnswer refuses answers to requests for approval from a caller that may only see
+// them. where is the name of the list.
+func mayAnswer(ctx context.Context, items []item.Item, where string) *Error {
+	if c, known := CallerOf(ctx); !known || c.Approves {
+		return nil
+	}
+	for i, it := range items {
+		if it.Type() == item.TypeMCPApprovalResponse {
+			return &Error{Status: http.StatusForbidden, Code: "missing_scope", Type: invalidRequest, Param: fmt.Sprintf("%s[%d]", where, i),
+				Message: "This key may not answer requests for approval: it lacks the scope 'approve'."}
+		}
+	}
+	return nil
+}
+
+// letIn calls Admit. The result is to be called once, when the backend has returned.
+func (s *Server) letIn(ctx context.Context, r *Request) (done func(Outcome), wrong *Error) {
+	if s.Admit == nil {
+		return func(Outcome) {}, nil
+	}
+	done, err := s.Admit(ctx, r)
+	if err != nil {
+		return nil, s.failure(err)
+	}
+	if done == nil {
+		done = func(Outcome) {}
+	}
+	return done, nil
+}
+
+// outcome returns what became of a job whose backend has returned an error or nil. A
+// response that another server goes on with is counted there.
+func (j *job) outcome(err error) Outcome {
+	o := Outcome{ID: j.id, Cost: j.w.Cost, Model: j.w.Model, Usage: j.w.response.Usage}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLeft):
+		o.ID = ""
+	case j.rec.Response != nil && j.ended:
+		o.Status = j.rec.Response.Status
+	case j.accepted:
+		o.Status = j.w.response.Status
+	default:
+		o.ID = ""
+	}
+	return o
+}

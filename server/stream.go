@@ -1,0 +1,70 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"cmp"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/internal/sse"
+)
+
+// silence is the default of Server.Silence: proxies close streams after 30 to 60 seconds.
+const silence = 15 * time.Second
+
+// stream is an event stream that is never silent for long.
+type stream struct {
+	every time.Duration
+
+	mu    sync.Mutex
+	to    *sse.Writer
+	next  *time.Timer // nil before the first event
+	spoke bool        // since the last tick
+	ended bool
+}
+
+func (s *Server) stream(to io.Writer) *stream {
+	return &stream{to: sse.NewWriter(to), every: cmp.Or(s.Silence, silence) / 2}
+}
+
+// begin begins the stream before its first event.
+func (s *stream) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = time.AfterFunc(s.every, s.tick)
+}
+
+func (s *stream) event(kind, data string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spoke = true
+	if s.next == nil && !s.ended { // a request may be refused until its first event
+		s.next = time.AfterFunc(s.every, s.tick)
+	}
+	return s.to.Text(kind, data)
+}
+
+// tick breaks the silence, if there is one: a timer for each event would cost more. If the
+// client is gone, the HTTP server notices the failed write, and ends the context of the
+// request.
+func (s *stream) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || !s.spoke && s.to.Comment("") != nil {
+		return
+	}
+	s.spoke = false
+	s.next.Reset(s.every)
+}
+
+// end ends the comments: nothing is written after it returned.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended = true; s.next != nil {
+		s.next.Stop()
+	}
+}
