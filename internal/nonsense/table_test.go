@@ -31,6 +31,7 @@ import (
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/access"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/server/mcpserver"
@@ -315,10 +316,16 @@ var functions = []function{
 	{"sandbox", "Hide", sandbox.Hide},
 	{"sandbox", "Available", sandbox.Available},
 	{"sandbox", "Command", sandbox.Command},
+	{"server", "WithCaller", server.WithCaller},
+	{"server", "CallerOf", server.CallerOf},
 	{"server", "CheckPairs", server.CheckPairs},
 	{"server", "Invalid", server.Invalid},
+	{"server", "LoopbackOnly", server.LoopbackOnly},
+	{"server", "Pattern", server.Pattern},
 	{"server", "Pack", server.Pack},
 	{"server", "NewWriter", server.NewWriter},
+	{"server/access", "OpenKeys", access.OpenKeys},
+	{"server/access", "OpenLedger", access.OpenLedger},
 	{"session", "IsBreakNote", session.IsBreakNote},
 	{"session", "AppendEntry", session.AppendEntry},
 	{"session", "ParseEntry", session.ParseEntry},
@@ -972,6 +979,8 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Compactor]()},
 	{"server", reflect.TypeFor[server.ModelLister]()},
 	{"server", reflect.TypeFor[server.Model]()},
+	{"server", reflect.TypeFor[server.Caller]()},
+	{"server", reflect.TypeFor[server.Outcome]()},
 	{"server", reflect.TypeFor[server.Error]()},
 	{"server", reflect.TypeFor[server.Feature]()},
 	{"server", reflect.TypeFor[server.Server]()},
@@ -980,6 +989,20 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.StoredObject]()},
 	{"server", reflect.TypeFor[server.Memory]()},
 	{"server", reflect.TypeFor[server.Writer]()},
+	{"server/access", reflect.TypeFor[access.Bounds]()},
+	{"server/access", reflect.TypeFor[access.Counts]()},
+	{"server/access", reflect.TypeFor[access.Served]()},
+	{"server/access", reflect.TypeFor[access.Timing]()},
+	{"server/access", reflect.TypeFor[access.Limited]()},
+	{"server/access", reflect.TypeFor[access.Used]()},
+	{"server/access", reflect.TypeFor[access.Usage]()},
+	{"server/access", reflect.TypeFor[access.Guard]()},
+	{"server/access", reflect.TypeFor[access.Use]()},
+	{"server/access", reflect.TypeFor[access.Scope]()},
+	{"server/access", reflect.TypeFor[access.Limits]()},
+	{"server/access", reflect.TypeFor[access.Key]()},
+	{"server/access", reflect.TypeFor[access.Keys]()},
+	{"server/access", reflect.TypeFor[access.Ledger]()},
 	{"server/agents", reflect.TypeFor[agents.Agent]()},
 	{"server/agents", reflect.TypeFor[agents.Backend]()},
 	{"server/gateway", reflect.TypeFor[gateway.Upstream]()},

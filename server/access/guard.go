@@ -1,0 +1,541 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/server"
+)
+
+// Guard decides who may use servers, and how much. It is an [net/http.Handler] around one
+// [server.Server] for each project, so that projects share nothing in memory: an object
+// of another project is not found, whatever a client guesses. Set the fields before the
+// first request; then it is safe for concurrent use.
+type Guard struct {
+	// Keys are the keys of clients. As soon as there is one, also one that is revoked, every
+	// request needs a key. Nil means that everybody who reaches the Guard may do everything.
+	Keys *Keys
+	// Server makes the server of a project, when it is first used; without keys, the project
+	// is "". What the server stores must belong to the project: other servers may use the
+	// same store. The Guard sets Admit, and closes the server.
+	Server func(project string) (*server.Server, error)
+	// Bounds are those of all keys together.
+	Bounds Bounds
+	// TLS is for [Guard.Serve]. It has the certificate. Nil means no encryption.
+	TLS *tls.Config
+	// Metrics is served at GET /metrics, for keys with the scope admin. It may be nil.
+	Metrics http.Handler
+	// Ready reports why the server cannot serve now, for GET /readyz. Nil means that it can.
+	Ready func(ctx context.Context) error
+	// Log receives one record for each request, and for what the limits of a trial would
+	// have refused: ids, names and numbers, and never contents or keys. It may be nil.
+	Log *slog.Logger
+	// Record receives the usage of each response. It may be nil.
+	Record func(Use)
+	// Now is the clock of limits and expiry. Nil means time.Now.
+	Now func() time.Time
+
+	accounts accounts
+	counts   counts
+
+	mu       sync.Mutex
+	projects map[string]*server.Server
+	required bool // a key was seen: a file that is removed opens nothing
+	draining bool
+}
+
+// Use is what a response has used.
+type Use struct {
+	At      time.Time `json:"at"`
+	Key     string    `json:"key,omitzero"` // its name
+	KeyID   string    `json:"key_id,omitzero"`
+	Project string    `json:"project,omitzero"`
+	// Agent is the model that the request names, and Model the one that answered it, if the
+	// backend says so.
+	Agent    string `json:"agent"`
+	Model    string `json:"model,omitzero"`
+	Response string `json:"response,omitzero"`
+	Status   string `json:"status"`
+	// Tokens are what counts for limits: those that were reported, or of a response that
+	// broke off an estimate, if it is more.
+	Tokens       int64   `json:"tokens"`
+	InputTokens  int64   `json:"input_tokens"`
+	CachedTokens int64   `json:"cached_tokens"`
+	OutputTokens int64   `json:"output_tokens"`
+	Cost         float64 `json:"cost,omitzero"`
+}
+
+// Spent tells the Guard what keys have used today before it began, so that limits of a
+// day survive a restart. Call it before the first request.
+func (g *Guard) Spent(u Use) {
+	if now := g.now(); u.KeyID != "" && dayOf(u.At) == dayOf(now) {
+		g.accounts.spent(u.KeyID, u.Cost, 1, now)
+	}
+}
+
+func (g *Guard) now() time.Time {
+	if g.Now != nil {
+		return g.Now()
+	}
+	return time.Now()
+}
+
+// request is a request that the Guard serves.
+type request struct {
+	g      *Guard
+	key    *Key // nil without keys
+	socket bool
+
+	mu      sync.Mutex
+	w       *writer
+	over    bool  // the handler has returned
+	waits   int64 // requests for responses so far
+	project string
+}
+
+type requestKey struct{}
+
+// errBusy is for a client that comes when all places are taken.
+func errBusy(what string) *server.Error {
+	return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_is_overloaded", Message: "The server is overloaded: " + what + ". Please try again soon."}
+}
+
+// ServeHTTP implements [http.Handler].
+func (g *Guard) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	began := g.now()
+	w := &writer{ResponseWriter: out, control: http.NewResponseController(out), patience: g.Bounds.patience()}
+	w.Header().Set("X-Request-Id", "req_"+rand.Text())
+	req := &request{g: g, w: w}
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/healthz":
+		fmt.Fprintln(w, "ok")
+		return
+	case r.Method == http.MethodGet && r.URL.Path == "/readyz":
+		g.readyz(w, r)
+		return
+	}
+	end, wrong := g.counts.enter(g.Bounds.requests())
+	if wrong == nil {
+		defer end()
+		wrong = req.serve(r)
+	}
+	if wrong != nil {
+		wrong.Send(w)
+	}
+	req.log(r, began)
+}
+
+// serve serves a request or returns why not.
+func (req *request) serve(r *http.Request) *server.Error {
+	g, w := req.g, req.w
+	wrong := req.identify(r)
+	if wrong != nil {
+		return wrong
+	}
+	if r.Method == http.MethodGet && r.URL.Path == "/metrics" && g.Metrics != nil {
+		if wrong := req.needs(ScopeAdmin); wrong != nil {
+			return wrong
+		}
+		g.Metrics.ServeHTTP(w, r)
+		return nil
+	}
+	if wrong := req.scoped(r); wrong != nil {
+		return wrong
+	}
+	if req.key != nil {
+		over := g.accounts.request(req.key, g.now())
+		g.accounts.head(w.Header(), req.key, g.now())
+		if over != nil {
+			if wrong := req.exceeds(over); wrong != nil {
+				return wrong
+			}
+		}
+	}
+	s, err := g.of(req.project)
+	if err != nil {
+		g.logged().Error("the server of a project", "project", req.project, "error", err.Error())
+		return &server.Error{Status: http.StatusInternalServerError, Message: "The server had an error while processing your request."}
+	}
+	body, wrong := req.body(r)
+	if wrong != nil {
+		return wrong
+	}
+	defer body.release()
+	req.socket = server.Pattern(r) == socketRoute
+	ctx := context.WithValue(r.Context(), requestKey{}, req)
+	if req.key != nil {
+		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, Approves: req.key.May(ScopeApprove)})
+	}
+	r = r.WithContext(ctx)
+	r.Body = body
+	defer func() {
+		req.mu.Lock()
+		defer req.mu.Unlock()
+		req.over = true
+	}()
+	s.ServeHTTP(w, r)
+	return nil
+}
+
+// identify finds the key of a request, if it needs one. The answers tell nothing of keys
+// to somebody who does not have them, and repeat nothing that was sent.
+func (req *request) identify(r *http.Request) *server.Error {
+	g := req.g
+	if required, err := g.Required(); err != nil {
+		g.logged().Error("keys", "error", err.Error())
+		return &server.Error{Status: http.StatusServiceUnavailable, Code: "keys_unavailable", Message: "The server cannot read its keys."}
+	} else if !required {
+		return nil
+	}
+	given := r.Header.Get("Authorization")
+	kind, sent, _ := strings.Cut(given, " ")
+	refused := &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "Incorrect API key provided. Ask the operator of this server for a key."}
+	req.w.Header().Set("WWW-Authenticate", "Bearer")
+	switch {
+	case given == "":
+		refused.Code, refused.Message = "missing_api_key", "You didn't provide an API key. Send it in the header 'Authorization: Bearer KEY'; a key in a URL is not accepted."
+		return refused
+	case !strings.EqualFold(kind, "Bearer"):
+		return refused
+	}
+	key, err := g.Keys.find(strings.TrimSpace(sent), g.now())
+	switch {
+	case errors.Is(err, errExpired), errors.Is(err, errRevoked):
+		refused.Message = "Incorrect API key provided: " + err.Error() + "."
+		return refused
+	case err != nil:
+		return refused
+	}
+	req.w.Header().Del("WWW-Authenticate")
+	req.key, req.project = &key, key.Project
+	return nil
+}
+
+// Required reports whether requests need a key now.
+func (g *Guard) Required() (bool, error) {
+	if g.Keys == nil {
+		return false, nil
+	}
+	some, err := g.Keys.any()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.required = g.required || some
+	return g.required, err
+}
+
+// socketRoute is that of WebSockets.
+const socketRoute = "GET /v1/responses"
+
+// scoped checks the scope that a route needs.
+func (req *request) scoped(r *http.Request) *server.Error {
+	switch route := server.Pattern(r); {
+	case route == "": // the server says what there is
+		return nil
+	case strings.HasPrefix(route, "GET /v1/models"):
+		if req.key == nil || req.key.May(ScopeRead) {
+			return nil
+		}
+		return req.needs(ScopeModels)
+	case strings.HasPrefix(route, "GET ") && route != socketRoute:
+		return req.needs(ScopeRead)
+	}
+	return req.needs(ScopeModels)
+}
+
+func (req *request) needs(s Scope) *server.Error {
+	if req.key == nil || req.key.May(s) {
+		return nil
+	}
+	return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: fmt.Sprintf("This key may not do that: it lacks the scope '%s'.", s)}
+}
+
+// exceeds handles a limit that a request reaches.
+func (req *request) exceeds(over ...*exceeded) *server.Error {
+	g := req.g
+	worst := over[0]
+	for _, one := range over {
+		g.counts.limited(one.limit, req.key.Limits.Trial)
+		if one.wait > worst.wait {
+			worst = one
+		}
+	}
+	if req.key.Limits.Trial {
+		for _, one := range over {
+			g.logged().Warn("limit in trial", "limit", one.limit, "key", req.key.Name, "project", req.project)
+		}
+		return nil
+	}
+	req.headers(func(h http.Header) { retryAfter(h, worst.wait) })
+	return worst.refusal()
+}
+
+// headers changes the headers of the answer, unless it is on its way: a response in the
+// background begins beside its request.
+func (req *request) headers(f func(http.Header)) {
+	req.mu.Lock()
+	defer req.mu.Unlock()
+	if !req.over && !req.socket {
+		f(req.w.Header())
+	}
+}
+
+// of returns the server of a project.
+func (g *Guard) of(project string) (*server.Server, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s := g.projects[project]; s != nil {
+		return s, nil
+	}
+	if g.Server == nil {
+		return nil, errors.New("access: Guard.Server is not set")
+	}
+	s, err := g.Server(project)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil || s.Backend == nil {
+		return nil, errors.New("access: Guard.Server returned no server with a backend")
+	}
+	s.Admit = g.admit
+	if s.MaxBody == 0 {
+		s.MaxBody = g.Bounds.body()
+	}
+	if g.projects == nil {
+		g.projects = map[string]*server.Server{}
+	}
+	g.projects[project] = s
+	return s, nil
+}
+
+// admit implements [server.Server].Admit.
+func (g *Guard) admit(ctx context.Context, r *server.Request) (done func(server.Outcome), err error) {
+	req, _ := ctx.Value(requestKey{}).(*request)
+	if req == nil {
+		return nil, errors.New("access: a request did not come through the Guard")
+	}
+	left, wrong := g.counts.run(g.Bounds.running())
+	if wrong != nil {
+		req.headers(func(h http.Header) { retryAfter(h, time.Second) })
+		return nil, wrong
+	}
+	held, err := req.reserve(r)
+	if err != nil {
+		left()
+		return nil, err
+	}
+	model := r.Model
+	return func(o server.Outcome) {
+		left()
+		u := Use{At: g.now().UTC(), Project: req.project, Agent: model, Model: o.Model, Response: o.ID, Status: o.Status, Cost: o.Cost}
+		if held != nil {
+			u.Key, u.KeyID = held.key.Name, held.key.ID
+			u.Tokens = g.accounts.settle(held, o, g.now())
+		} else if o.Usage != nil {
+			u.Tokens = o.Usage.TotalTokens
+		}
+		if o.Usage != nil {
+			u.InputTokens, u.CachedTokens, u.OutputTokens = o.Usage.InputTokens, o.Usage.Cached(), o.Usage.OutputTokens
+		}
+		if o.ID == "" {
+			return // the backend refused the request
+		}
+		g.counts.used(&u)
+		if g.Record != nil {
+			g.Record(u)
+		}
+	}, nil
+}
+
+// bytesPerToken is for estimates.
+const bytesPerToken = 4
+
+// reserve reserves the limits of the key.
+func (req *request) reserve(r *server.Request) (*reservation, error) {
+	g := req.g
+	if req.key == nil {
+		return nil, nil
+	}
+	req.mu.Lock()
+	again := req.waits > 0 // the first was counted as the HTTP request
+	req.waits++
+	req.mu.Unlock()
+	if req.socket && !g.Keys.still(req.key.ID, g.now()) {
+		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
+	}
+	if again {
+		if over := g.accounts.request(req.key, g.now()); over != nil {
+			if wrong := req.exceeds(over); wrong != nil {
+				return nil, wrong
+			}
+		}
+	}
+	least := int64(len(r.Object.JSON()) / bytesPerToken)
+	estimate := least
+	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
+		estimate += *r.MaxOutputTokens
+	}
+	held, over := g.accounts.reserve(req.key, estimate, least, g.now())
+	req.headers(func(h http.Header) { g.accounts.head(h, req.key, g.now()) })
+	if len(over) > 0 {
+		if wrong := req.exceeds(over...); wrong != nil {
+			return nil, wrong
+		}
+	}
+	return held, nil
+}
+
+// readyz tells a load balancer whether to send requests here.
+func (g *Guard) readyz(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	draining := g.draining
+	g.mu.Unlock()
+	if draining {
+		http.Error(w, "the server stops", http.StatusServiceUnavailable)
+		return
+	}
+	if g.Ready != nil {
+		ctx, stop := context.WithTimeout(r.Context(), readyTime)
+		defer stop()
+		if err := g.Ready(ctx); err != nil {
+			g.logged().Error("not ready", "error", err.Error())
+			http.Error(w, "the store does not answer", http.StatusServiceUnavailable) // the log says why
+			return
+		}
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// readyTime bounds the question whether the store answers.
+const readyTime = 5 * time.Second
+
+func (g *Guard) logged() *slog.Logger {
+	if g.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return g.Log
+}
+
+// log tells of a request that was served. An object's id tells nothing without a key.
+func (req *request) log(r *http.Request, began time.Time) {
+	g, took := req.g, req.g.now().Sub(began)
+	route := server.Pattern(r)
+	if r.URL.Path == "/metrics" {
+		route = "GET /metrics"
+	}
+	if route == "" {
+		route = "other"
+	}
+	status := req.w.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	g.counts.served(route, status, took)
+	if g.Log == nil {
+		return
+	}
+	list := []any{"id", req.w.Header().Get("X-Request-Id"), "route", route, "status", status, "seconds", took.Seconds(), "bytes", req.w.bytes}
+	if req.key != nil {
+		list = append(list, "key", req.key.Name, "project", req.project)
+	}
+	g.Log.Info("request", list...)
+}
+
+// writer is the answer to a request. A client that does not read loses its connection.
+type writer struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+	status   int
+	bytes    int64
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *writer) WriteHeader(status int) {
+	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [io.Writer].
+func (w *writer) Write(data []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not all can
+	n, err := w.ResponseWriter.Write(data)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// FlushError sends what was written.
+func (w *writer) FlushError() error { return w.control.Flush() }
+
+// reader is the body of a request. It takes from what all bodies may have, and does not
+// wait for ever.
+type reader struct {
+	io.ReadCloser
+	req           *request
+	until         time.Time
+	held, counted int64
+}
+
+// body returns the body of a request.
+func (req *request) body(r *http.Request) (*reader, *server.Error) {
+	g := req.g
+	b := &reader{ReadCloser: r.Body, req: req, until: time.Now().Add(g.Bounds.upload())}
+	if r.ContentLength > g.Bounds.body() {
+		return nil, &server.Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request is larger than %d bytes.", g.Bounds.body())}
+	}
+	if wrong := b.take(max(0, r.ContentLength)); wrong != nil {
+		return nil, wrong
+	}
+	return b, nil
+}
+
+// take takes n bytes of what all bodies may have.
+func (b *reader) take(n int64) *server.Error {
+	if !b.req.g.counts.hold(n, b.req.g.Bounds.bodies()) {
+		b.req.headers(func(h http.Header) { retryAfter(h, time.Second) })
+		return errBusy("the requests that it is reading are too large together")
+	}
+	b.held += n
+	return nil
+}
+
+func (b *reader) release() { b.req.g.counts.hold(-b.held, 0) }
+
+// Read implements [io.Reader].
+func (b *reader) Read(data []byte) (int, error) {
+	until := time.Now().Add(b.req.w.patience)
+	if until.After(b.until) {
+		until = b.until
+	}
+	_ = b.req.w.control.SetReadDeadline(until) // not all can
+	n, err := b.ReadCloser.Read(data)
+	if err != nil {
+		_ = b.req.w.control.SetReadDeadline(time.Time{}) // it is for the body only
+	}
+	if read := b.counted + int64(n); read > b.held {
+		if wrong := b.take(read - b.held); wrong != nil {
+			return 0, wrong
+		}
+	}
+	b.counted += int64(n)
+	return n, err
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package access_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/access"
+)
+
+// refused sends a request that a limit must refuse, and returns when it frees.
+func (w *guarded) refused(key, limit, want string) time.Duration {
+	w.t.Helper()
+	resp := w.open(key, "POST", "responses", hello)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	after, err := time.ParseDuration(resp.Header.Get("Retry-After") + "s")
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(string(text), want) || err != nil || after <= 0 {
+		w.t.Errorf("%s: %d %v %s %v", limit, resp.StatusCode, resp.Header, text, err)
+	}
+	if n := w.g.Counts().Limited[access.Limited{Limit: limit}]; n == 0 {
+		w.t.Errorf("%s is not counted", limit)
+	}
+	return after
+}
+
+func TestRequestsAMinute(t *testing.T) {
+	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Requests: 2}}, access.Key{Name: "b"})
+	resp := w.open("a", "POST", "responses", hello)
+	resp.Body.Close()
+	if h := resp.Header; h.Get("x-ratelimit-limit-requests") != "2" || h.Get("x-ratelimit-remaining-requests") != "1" || h.Get("x-ratelimit-reset-requests") != "30s" {
+		t.Error(h)
+	}
+	w.create("a", hello)
+	if after := w.refused("a", "requests", "2 requests a minute. Please try again in 30s."); after != 30*time.Second {
+		t.Error(after)
+	}
+	if status, _ := w.send("b", "POST", "responses", hello); status != 200 {
+		t.Error("another key is refused")
+	}
+	w.clock.pass(30 * time.Second)
+	w.create("a", hello)
+	w.refused("a", "requests", "2 requests a minute")
+}
+
+// Tokens are reserved before it is known what a response uses, so requests at once cannot
+// all use what is left, and what was used counts then.
+func TestTokensAMinute(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	w := world(t, &access.Guard{}, func(_ context.Context, r *server.Request, w *server.Writer) error {
+		begun <- struct{}{}
+		<-end
+		w.Usage(api.Usage{InputTokens: 60, OutputTokens: 20, TotalTokens: 80})
+		return w.Text("x")
+	}, access.Key{Name: "a", Limits: access.Limits{Tokens: 1000}})
+	const large = `{"model":"m","input":"Hello","max_output_tokens":900}`
+	done := make(chan string)
+	go func() {
+		_, text := w.send("a", "POST", "responses", large)
+		done <- text
+	}()
+	<-begun
+	if status, text := w.send("a", "POST", "responses", large); status != 429 || !strings.Contains(text, "1000 tokens a minute") {
+		t.Error(status, text)
+	}
+	end <- struct{}{}
+	if text := <-done; !strings.Contains(text, `"total_tokens":80`) {
+		t.Error(text)
+	}
+	go func() {
+		resp := w.open("a", "POST", "responses", large)
+		resp.Body.Close()
+		done <- resp.Header.Get("x-ratelimit-remaining-tokens")
+	}()
+	<-begun // only 80 counted
+	end <- struct{}{}
+	if left := <-done; left != "7" {
+		t.Error(left)
+	}
+}
+
+// A response that its client left counts with what was reported, or what it had to read,
+// and frees its place.
+func TestLimitsAfterCancel(t *testing.T) {
+	begun := make(chan struct{})
+	w := world(t, &access.Guard{}, func(ctx context.Context, r *server.Request, w *server.Writer) error {
+		_ = w.Text("x")
+		close(begun)
+		<-ctx.Done()
+		w.Usage(api.Usage{InputTokens: 60, OutputTokens: 20, TotalTokens: 80})
+		w.Cost = 2
+		return ctx.Err()
+	}, access.Key{Name: "a", Limits: access.Limits{Running: 1, Cost: 2}})
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "POST", "http://"+w.at+"/v1/responses", strings.NewReader(`{"model":"m","input":"x","stream":true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.keys["a"])
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-begun
+	w.refused("a", "running", "1 responses at once")
+	cancel()
+	if u := <-w.uses; u.Key != "a" || u.Project != "p" || u.Status != "cancelled" || u.Tokens != 80 || u.Cost != 2 || u.OutputTokens != 20 {
+		t.Errorf("%+v", u)
+	}
+	if after := w.refused("a", "cost", "insufficient_quota"); after != 24*time.Hour {
+		t.Error(after)
+	}
+}
+
+func TestCostADay(t *testing.T) {
+	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Cost: 1}})
+	list, err := w.g.Keys.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.g.Spent(access.Use{At: w.clock.now(), KeyID: list[0].ID, Cost: 0.3})
+	w.g.Spent(access.Use{At: w.clock.now().Add(-time.Hour), KeyID: list[0].ID, Cost: 100}) // yesterday
+	w.create("a", hello)
+	w.create("a", hello)
+	w.refused("a", "cost", "0.8 of its 1 a day")
+	w.clock.pass(24 * time.Hour)
+	w.create("a", hello)
+}
+
+// A trial refuses nothing, and tells.
+func TestTrial(t *testing.T) {
+	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Requests: 1, Tokens: 1, Cost: 0.1, Trial: true}})
+	for range 3 {
+		w.create("a", hello)
+	}
+	limited := w.g.Counts().Limited
+	for _, limit := range []string{"requests", "tokens", "cost"} {
+		if limited[access.Limited{Limit: limit, Trial: true}] == 0 || limited[access.Limited{Limit: limit}] != 0 || !strings.Contains(w.logged(), `"limit":"`+limit+`"`) {
+			t.Error(limit, limited, w.logged())
+		}
+	}
+}
+
+// What was recorded can be read again, without a line that broke off.
+func TestLedger(t *testing.T) {
+	folder := t.TempDir() + "/usage"
+	l := access.OpenLedger(folder)
+	now := time.Date(2026, 5, 31, 23, 59, 0, 0, time.UTC)
+	for i := range 4 {
+		if err := l.Add(access.Use{At: now.Add(time.Duration(i) * time.Minute), Agent: "a", Tokens: int64(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, folder+"/2026-06-01.jsonl", `{"at":"2026-06-01T`)
+	for since, want := range map[time.Time]int64{{}: 6, now.Add(2 * time.Minute): 5, now.AddDate(0, 0, 3): 0} {
+		sum := int64(0)
+		for u, err := range l.All(since) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += u.Tokens
+		}
+		if sum != want {
+			t.Errorf("since %v: %d, not %d", since, sum, want)
+		}
+	}
+}
