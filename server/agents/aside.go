@@ -45,7 +45,7 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 		return err
 	}
 	defer at.undo()
-	h, err := openHost(ctx, a, at.store, at.session, r.Tools)
+	h, err := b.openHost(ctx, a, at.store, at.session, r.Tools)
 	if err != nil {
 		return notOpened(a, err)
 	}
@@ -92,9 +92,9 @@ func (b *Backend) copied(ctx context.Context, a *Agent, r *server.Request) (*pla
 		if !ok {
 			return nil, nil, server.ErrNotFound
 		}
-		if _, err = in.Info(ctx, talk); err == nil {
+		if _, err = b.info(ctx, in, talk); err == nil {
 			p.talk, old = id, talk
-		} else if errors.Is(err, session.ErrNotFound) {
+		} else if errors.Is(err, server.ErrNotFound) {
 			p.early, err = b.early(ctx, talk)
 		}
 	} else if r.PreviousResponseID != "" {
@@ -106,9 +106,9 @@ func (b *Backend) copied(ctx context.Context, a *Agent, r *server.Request) (*pla
 		return nil, nil, err
 	}
 	if old == "" {
-		return p, nil, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: a.Config.Owner, Tags: []string{tag}})
+		return p, nil, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: b.owner(), Tags: []string{tag}})
 	}
-	info, err := in.Info(ctx, old)
+	info, err := b.info(ctx, in, old)
 	if err != nil {
 		return nil, nil, err
 	}

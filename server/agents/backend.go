@@ -4,6 +4,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,7 +49,12 @@ type Backend struct {
 	// Store keeps the sessions of stored responses and of conversations. Nil means
 	// memory. The Backend does not close it.
 	Store store.Store
-	// By is recorded as the person who answers approvals; "" means "a client".
+	// Owner owns the sessions. If it is not "", the Backend neither reads nor continues
+	// sessions of others, and does as if they did not exist. It replaces the Owner of the
+	// agents' configurations. V3
+	Owner string
+	// By is recorded as the person who answers approvals. "" means the key of the caller
+	// (see [server.CallerOf]), or "a client".
 	By string
 	// Log receives errors that clients are not told, such as those of the store. It may
 	// be nil.
@@ -157,7 +163,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err != nil {
 		return err
 	}
-	h, err := openHost(ctx, a, at.store, at.session, r.Tools)
+	h, err := b.openHost(ctx, a, at.store, at.session, r.Tools)
 	if err != nil {
 		at.undo()
 		return notOpened(a, err)
@@ -208,8 +214,9 @@ func (b *Backend) leave(run *active, undo func()) {
 var saysItReads = regexp.MustCompile(`(?i)^(get|list|read|search|find|look|fetch)(_|$|[A-Z])`)
 
 // openHost opens an agent in a session. tools are those of the client.
-func openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {
+func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {
 	cfg := a.Config
+	cfg.Owner = b.owner()
 	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = in, id, false, "", true, nil, nil, nil, nil
 	cfg.Endpoint.Calls = func(name string) bool { // of the rehearsal model, which is to change nothing
 		return saysItReads.MatchString(name) && slices.ContainsFunc(tools, func(def item.Tool) bool { return nameOf(def) == name })
@@ -311,6 +318,7 @@ func (b *Backend) closes(ctx context.Context, run *active, s *shown, w *server.W
 	}
 	used := usageOf(h.Session.Log()[run.seq:])
 	w.Usage(used)
+	w.Cost, w.Model = pricesOf(h.Session.Log()[run.seq:])
 	return b.ends(ctx, run, w, func() error {
 		if run.cancelled {
 			return server.ErrCancelled
@@ -414,6 +422,22 @@ func usageOf(log []session.Entry) (u api.Usage) {
 	return u
 }
 
+// pricesOf returns what a response cost according to its log, and which model answered
+// last.
+func pricesOf(log []session.Entry) (cost float64, model string) {
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.TurnEnded:
+			cost, model = cost+b.Cost, cmp.Or(b.Model, model)
+		case session.Compacted:
+			cost += b.Cost
+		case session.SubagentUsage:
+			cost += b.Cost
+		}
+	}
+	return cost, model
+}
+
 // Drain refuses further requests and waits until no response is being made. If ctx ends
 // before, the responses end with the status incomplete.
 func (b *Backend) Drain(ctx context.Context) {
@@ -491,14 +515,14 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 	}
 	if r.PreviousResponseID == "" {
 		p.fresh = true
-		return p, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: a.Config.Owner, Tags: []string{tag}})
+		return p, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: b.owner(), Tags: []string{tag}})
 	}
 	p.continues = r.PreviousResponseID
 	in, old, seq, err := b.find(r.PreviousResponseID)
 	if err != nil {
 		return nil, err
 	}
-	info, err := in.Info(ctx, old)
+	info, err := b.info(ctx, in, old)
 	if err != nil {
 		return nil, err
 	}

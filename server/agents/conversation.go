@@ -35,7 +35,7 @@ func conversationSession(id string) (in string, ok bool) {
 func headSession(talk string) string { return headPrefix + strings.TrimPrefix(talk, prefix) }
 
 func (b *Backend) isConversation(ctx context.Context, talk string) bool {
-	_, err := b.store().Info(ctx, headSession(talk))
+	_, err := b.info(ctx, b.store(), headSession(talk))
 	return err == nil
 }
 
@@ -74,8 +74,8 @@ func (b *Backend) putConversation(ctx context.Context, rec server.StoredObject) 
 
 // owner returns the owner of the sessions, which all agents have.
 func (b *Backend) owner() string {
-	if len(b.Agents) == 0 {
-		return ""
+	if b.Owner != "" || len(b.Agents) == 0 {
+		return b.Owner
 	}
 	return b.Agents[0].Config.Owner
 }
@@ -240,8 +240,8 @@ func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error
 
 // remove deletes a session, if there is one.
 func (b *Backend) remove(ctx context.Context, id string) error {
-	info, err := b.store().Info(ctx, id)
-	if errors.Is(err, session.ErrNotFound) {
+	info, err := b.info(ctx, b.store(), id)
+	if errors.Is(err, server.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
@@ -257,14 +257,14 @@ func (b *Backend) inConversation(ctx context.Context, p *place, id, path string)
 		return server.ErrNotFound
 	}
 	p.session, p.talk, p.store = talk, id, b.store()
-	info, err := p.store.Info(ctx, talk)
+	info, err := b.info(ctx, p.store, talk)
 	switch {
-	case errors.Is(err, session.ErrNotFound):
+	case errors.Is(err, server.ErrNotFound):
 		p.fresh = true
 		if p.early, err = b.early(ctx, talk); err != nil {
 			return err
 		}
-		return p.store.Create(ctx, session.Info{ID: talk, Path: path, Owner: p.agent.Config.Owner, Tags: []string{tag}})
+		return p.store.Create(ctx, session.Info{ID: talk, Path: path, Owner: b.owner(), Tags: []string{tag}})
 	case err == nil && info.Path != path:
 		return server.Invalid("invalid_value", "model", "Another agent than '%s' answers in this conversation: begin a new one with it.", p.agent.Name)
 	}

@@ -147,12 +147,19 @@ const lockTime = 10 * time.Second
 
 // read opens a session that this package made, to read it.
 func (b *Backend) read(ctx context.Context, in store.Store, id string) (*session.Session, error) {
-	if _, err := in.Info(ctx, id); errors.Is(err, session.ErrNotFound) {
-		return nil, server.ErrNotFound
-	} else if err != nil {
+	if _, err := b.info(ctx, in, id); err != nil {
 		return nil, err
 	}
 	return session.Open(ctx, in, id)
+}
+
+// info describes a session. One of another owner is not found. V3
+func (b *Backend) info(ctx context.Context, in store.Store, id string) (session.Info, error) {
+	info, err := in.Info(ctx, id)
+	if errors.Is(err, session.ErrNotFound) || err == nil && b.Owner != "" && info.Owner != b.Owner {
+		return session.Info{}, server.ErrNotFound
+	}
+	return info, err
 }
 
 // Get implements [server.Store].

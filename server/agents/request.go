@@ -297,12 +297,13 @@ func (b *Backend) decide(ctx context.Context, run *active, a *Agent, answers []a
 	if len(answers) == 0 {
 		return nil
 	}
+	caller, _ := server.CallerOf(ctx)
 	var list []agent.Decision
 	for _, one := range answers {
 		p := one.pending
 		d := agent.Decision{
 			Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: one.given.Approve, Reason: host.Refusal(one.given.Reason),
-			By: cmp.Or(b.By, "a client"), From: fromClient + one.given.ApprovalRequestID, Decided: session.DeciderPerson,
+			By: cmp.Or(b.By, caller.Key, "a client"), From: fromClient + one.given.ApprovalRequestID, Decided: session.DeciderPerson,
 		}
 		if a.Config.Audit != nil {
 			if err := a.Config.Audit(ctx, host.Answered(p, d)...); err != nil {

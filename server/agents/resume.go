@@ -163,7 +163,7 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	if err != nil {
 		return fmt.Errorf("agents: the note about %s: %w", id, err)
 	}
-	h, err := openHost(ctx, a, b.store(), in, req.Tools)
+	h, err := b.openHost(ctx, a, b.store(), in, req.Tools)
 	if errors.Is(err, session.ErrBusy) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

@@ -1,0 +1,308 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/access"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// tenants are two projects of one server, whose histories are random. What each says holds
+// its own word.
+type tenants struct {
+	t      *testing.T
+	random *rand.Rand
+	base   string
+	client *http.Client
+	keys   map[string]string
+	ids    map[string][]string // that a project has seen, by project
+	steps  int
+}
+
+const (
+	red  = "red"
+	blue = "blue"
+)
+
+func other(project string) string {
+	if project == red {
+		return blue
+	}
+	return red
+}
+
+// guarded serves projects behind keys.
+func guarded(t *testing.T, make func(project string) server.Backend) *tenants {
+	t.Helper()
+	keys := access.OpenKeys(filepath.Join(t.TempDir(), "keys.json"))
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	w := &tenants{t: t, random: rand.New(rand.NewPCG(seed, 1)), keys: map[string]string{}, ids: map[string][]string{}}
+	for _, project := range []string{red, blue} {
+		sent, _, err := keys.Create(t.Context(), access.Key{Name: project, Project: project, Scopes: access.Scopes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.keys[project] = sent
+	}
+	g := &access.Guard{Keys: keys, Server: func(project string) (*server.Server, error) {
+		return &server.Server{Backend: make(project)}, nil
+	}}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := goServe(ctx, g, l)
+	transport := new(http.Transport)
+	w.base, w.client = "http://"+l.Addr().String()+"/v1/", &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func goServe(ctx context.Context, g *access.Guard, l net.Listener) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- g.Serve(ctx, l, nil) }()
+	return ended
+}
+
+func (w *tenants) send(project, method, path, body string) (int, string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.keys[project])
+	resp, err := w.client.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if strings.Contains(string(text), wordOf(other(project))) {
+		w.t.Fatalf("%s sees what is not its own: %s %s %s: %s", project, method, path, body, text)
+	}
+	return resp.StatusCode, string(text)
+}
+
+// wordOf is a word that only a project says.
+func wordOf(project string) string { return "the-word-of-" + project }
+
+// any returns one of a project's ids that begins with a prefix, or "".
+func (w *tenants) any(project, prefix string) string {
+	var list []string
+	for _, id := range w.ids[project] {
+		if strings.HasPrefix(id, prefix) {
+			list = append(list, id)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return list[w.random.IntN(len(list))]
+}
+
+// keep remembers the ids in an answer.
+func (w *tenants) keep(project, text string) {
+	object, err := item.Parse([]byte(text))
+	if err != nil {
+		return
+	}
+	w.remember(project, object.ID())
+	for _, name := range []string{"output", "data"} {
+		v, _ := object.Member(name)
+		list, err := item.ParseList(string(v))
+		if err != nil {
+			continue
+		}
+		for _, it := range list {
+			w.remember(project, it.ID())
+		}
+	}
+}
+
+func (w *tenants) remember(project, id string) {
+	if id != "" && !slices.Contains(w.ids[project], id) {
+		w.ids[project] = append(w.ids[project], id)
+	}
+}
+
+// act does something with objects of its own.
+func (w *tenants) act(project string) {
+	w.steps++
+	message := fmt.Sprintf(`{"role":"user","content":"%s %d"}`, wordOf(project), w.steps)
+	previous, conversation, thing := w.any(project, "resp_"), w.any(project, "conv_"), w.any(project, "msg_")
+	method, path, body := "POST", "responses", ""
+	switch w.random.IntN(9) {
+	case 0, 1:
+		body = fmt.Sprintf(`{"model":"it","input":[%s],"background":%v}`, message, w.random.IntN(3) == 0)
+	case 2:
+		body = fmt.Sprintf(`{"model":"it","input":[%s],"stream":true,"background":%v}`, message, w.random.IntN(2) == 0)
+	case 3:
+		body = fmt.Sprintf(`{"model":"it","input":[%s],"previous_response_id":%q}`, message, previous)
+	case 4:
+		body = fmt.Sprintf(`{"model":"it","input":[%s],"conversation":%q}`, message, conversation)
+	case 5:
+		body = fmt.Sprintf(`{"model":"it","input":[{"type":"item_reference","id":%q},%s]}`, thing, message)
+	case 6:
+		path, body = "conversations", fmt.Sprintf(`{"items":[%s],"metadata":{"of":%q}}`, message, wordOf(project))
+	case 7:
+		path, body = "conversations/"+conversation+"/items", fmt.Sprintf(`{"items":[%s]}`, message)
+	case 8:
+		method, path = "GET", "responses/"+previous+"/input_items?limit=100"
+	}
+	if strings.Contains(path, "//") || strings.Contains(body, `"previous_response_id":""`) || strings.Contains(body, `"conversation":""`) || strings.Contains(body, `"id":""`) {
+		return
+	}
+	if status, text := w.send(project, method, path, body); status == http.StatusOK {
+		w.keep(project, text)
+	} else if status >= 500 {
+		w.t.Fatalf("%s %s %s: %d %s", method, path, body, status, text)
+	}
+}
+
+// guess asks for an object of the other project by every route, and for one that does not
+// exist: the answers must be the same.
+func (w *tenants) guess(project, id string) {
+	unknown := strings.Map(func(r rune) rune {
+		switch { // of the same form
+		case r >= 'a' && r < 'z', r >= 'A' && r < 'Z', r >= '2' && r < '7':
+			return r + 1
+		}
+		return r
+	}, id)
+	kind, _, _ := strings.Cut(id, "_")
+	unknown = kind + "_" + strings.SplitN(unknown, "_", 2)[1]
+	input := fmt.Sprintf(`{"role":"user","content":%q}`, wordOf(project))
+	for _, route := range []struct{ method, path, body string }{
+		{"GET", "responses/ID", ""},
+		{"GET", "responses/ID?stream=true", ""},
+		{"GET", "responses/ID/input_items", ""},
+		{"POST", "responses/ID/cancel", ""},
+		{"DELETE", "responses/ID", ""},
+		{"GET", "conversations/ID", ""},
+		{"POST", "conversations/ID", `{"metadata":{}}`},
+		{"DELETE", "conversations/ID", ""},
+		{"GET", "conversations/ID/items", ""},
+		{"POST", "conversations/ID/items", `{"items":[` + input + `]}`},
+		{"GET", "conversations/ID/items/ID", ""},
+		{"DELETE", "conversations/ID/items/ID", ""},
+		{"POST", "responses", `{"model":"it","input":[` + input + `],"previous_response_id":"ID"}`},
+		{"POST", "responses", `{"model":"it","input":[` + input + `],"conversation":"ID"}`},
+		{"POST", "responses", `{"model":"it","input":[{"type":"item_reference","id":"ID"},` + input + `]}`},
+		{"POST", "responses", `{"model":"it","previous_response_id":"ID","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}]}`},
+		{"GET", "models/ID", ""},
+	} {
+		ask := func(id string) (int, string) {
+			replace := func(s string) string { return strings.ReplaceAll(s, "ID", id) }
+			status, text := w.send(project, route.method, replace(route.path), replace(route.body))
+			return status, strings.ReplaceAll(text, id, "ID")
+		}
+		status, text := ask(id)
+		none, same := ask(unknown)
+		if status < 400 || status >= 500 || status != none || text != same {
+			w.t.Fatalf("%s tells %s of %s: %d %s\nand of nothing: %d %s", route.method+" "+route.path, project, id, status, text, none, same)
+		}
+	}
+}
+
+// isolated runs random histories of two projects. Nothing of one is visible to the other,
+// by any route, with any id that the other has. V3
+func (w *tenants) isolated(steps int) {
+	for range steps {
+		project := []string{red, blue}[w.random.IntN(2)]
+		w.act(project)
+		if theirs := w.ids[other(project)]; len(theirs) > 0 && w.random.IntN(4) == 0 {
+			w.guess(project, theirs[w.random.IntN(len(theirs))])
+		}
+	}
+	for _, project := range []string{red, blue} { // nothing of the guesses changed anything
+		for _, id := range w.ids[project] {
+			path := ""
+			switch {
+			case strings.HasPrefix(id, "resp_"):
+				path = "responses/" + id
+			case strings.HasPrefix(id, "conv_"):
+				path = "conversations/" + id
+			default:
+				continue
+			}
+			if status, text := w.send(project, "GET", path, ""); status != http.StatusOK {
+				w.t.Errorf("%s lost %s: %d %s", project, id, status, text)
+			}
+		}
+		if len(w.ids[project]) < steps/8 {
+			w.t.Errorf("%s has seen only %d ids", project, len(w.ids[project]))
+		}
+	}
+}
+
+func TestProjectsOfModels(t *testing.T) {
+	w := guarded(t, func(string) server.Backend {
+		return server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
+			for _, it := range r.Items {
+				_ = w.Text(it.JSON())
+			}
+			w.Usage(api.Usage{})
+			return w.Complete()
+		})
+	})
+	w.isolated(steps(t, 300))
+}
+
+func TestProjectsOfAgents(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "it.script", "turn\n  say {{question}}\nagain\nturn\n  say {{question}}\n")
+	write(t, dir, "it.md", "<config model=\"rehearsal:it.script\"/>\n")
+	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	w := guarded(t, func(project string) server.Backend {
+		return &agents.Backend{
+			Store: in, Owner: project, Log: func(err error) { t.Log("logged:", err) },
+			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
+		}
+	})
+	w.isolated(steps(t, 80))
+}
+
+func steps(t *testing.T, n int) int {
+	t.Helper()
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
