@@ -88,7 +88,7 @@ func (c *auditShowCommand) Run(ctx context.Context, std stdio, env environment, 
 	if err != nil {
 		return err
 	}
-	since, err := c.since(time.Now())
+	since, err := pastTime(c.Since, time.Now())
 	if err != nil {
 		return err
 	}
@@ -156,9 +156,8 @@ func belongsTo(r *audit.Record, id string) bool {
 	return r.Session == id || strings.HasPrefix(r.Session, id+"/")
 }
 
-// since parses --since.
-func (c *auditShowCommand) since(now time.Time) (time.Time, error) {
-	text := c.Since
+// pastTime parses a time in the past; "" is the zero time.
+func pastTime(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}

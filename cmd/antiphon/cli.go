@@ -75,6 +75,8 @@ type grammar struct {
 	Chat     chatCommand     `cmd:"" help:"Hold a conversation at the terminal."`
 	Serve    serveCommand    `cmd:"" help:"Serve agents to programs that speak the Responses API."`
 	MCP      mcpCommand      `cmd:"" name:"mcp" help:"Serve agents as tools, to programs that speak MCP."`
+	Keys     keysCommand     `cmd:"" help:"Create, list and revoke the keys of a server's clients."`
+	Usage    usageCommand    `cmd:"" help:"Show what the clients of a server have used."`
 	Check    checkCommand    `cmd:"" help:"Report all problems of agent files."`
 	Fmt      fmtCommand      `cmd:"" help:"Give agent files one layout, without changing what they say."`
 	Convert  convertCommand  `cmd:"" help:"Convert a conversation between Chat Completions, items, JSON lines and ChatMarkdown."`
@@ -94,6 +96,7 @@ var flagGroups = []kong.Group{
 	{Key: "keep", Title: "Where the conversation is kept:"},
 	{Key: "show", Title: "What is shown:"},
 	{Key: "who", Title: "Who answers:"},
+	{Key: "clients", Title: "Clients:"},
 	{Key: "may", Title: "What tools may do:"},
 	{Key: "limits", Title: "Limits:"},
 	{Key: "long", Title: "Long conversations and outputs:"},

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,16 +19,16 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
-	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
 // serveCommand is antiphon serve.
 type serveCommand struct {
-	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen: a loopback address. Port 0 takes a free one."`
+	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen. Port 0 takes a free one. An address other than loopback needs keys: see antiphon keys --help."`
 	servedFlags
 	upstreamFlags
+	accessFlags
 	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
 }
 
@@ -50,6 +49,7 @@ type servedFlags struct {
 	MaxTurns   int           `group:"limits" placeholder:"N" help:"Ask the model at most N times for a response."`
 	MaxTime    time.Duration `group:"limits" placeholder:"TIME" help:"Stop a response after this time, such as 90s or 5m."`
 	MaxTokens  int64         `group:"limits" placeholder:"N" help:"Stop a response when the endpoint has counted N tokens."`
+	Price      string        `group:"limits" placeholder:"IN,CACHED,OUT" help:"Prices of a million input, cached and output tokens, such as 1.25,0.125,10. They are needed for the cost of keys."`
 }
 
 // Help is shown by antiphon serve --help.
@@ -61,8 +61,9 @@ call that needs approval is an mcp_approval_request, which the client answers.
 With --upstream it is a gateway: an endpoint with Chat Completions alone, or with a part
 of the Responses API, gets all of it.
 
-The server listens on loopback only, because it has no keys yet: every program of this
-machine can use it. A file with powers is served after you have agreed to them: see
+Without keys the server listens on loopback only, and every program of this machine can
+use it. As soon as there is a key (see antiphon keys --help), every request needs one,
+also on loopback. A file with powers is served after you have agreed to them: see
 antiphon trust --help.
 
 Examples:
@@ -93,7 +94,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	for _, a := range list {
 		b.Agents = append(b.Agents, agents.Agent{Name: a.name, Config: a.config})
 	}
-	l, err := listen(ctx, c.Listen)
+	l, err := c.listen(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -102,15 +103,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		return errors.Join(err, l.Close())
 	}
 	b.Store = in
-	b.Recover(ctx)
-	c.say(std, b, l.Addr().String())
-	s := &server.Server{Backend: b, ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
-	err = s.Serve(ctx, l, func() {
-		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
-		defer stop()
-		b.Drain(bounded)
-	})
-	return errors.Join(err, in.Close())
+	return errors.Join(c.serve(ctx, std, env, l, &serving{agents: b, store: in}), in.Close())
 }
 
 // offeredAgent is an agent's file that can be served.
@@ -217,7 +210,10 @@ func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err e
 	if cfg, err = workConfig(std, env); err != nil {
 		return cfg, err
 	}
-	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny}}
+	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Price: c.Price}}
+	if cfg.Price, err = rules.price(); err != nil {
+		return cfg, err
+	}
 	cfg.Endpoint, cfg.Rules, cfg.Sandbox, cfg.Hosts, cfg.Owner = c.endpoint(table), rules.rules(), c.Sandbox, c.Hosts, c.Owner
 	cfg.Limits = agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens}
 	cfg.Variables, err = c.variables()
@@ -292,28 +288,4 @@ func (a *agreements) ask(ctx context.Context, claim trust.Claim) (trust.Agreemen
 		a.agreed[claim.Hash()] = said
 	}
 	return said, err
-}
-
-// listen opens the address, which must be loopback. V6
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	name, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787", err))
-	}
-	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
-		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8787: any other needs keys for its clients, which this version does not have yet", visible(address)))
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
-	}
-	return l, nil
-}
-
-// say tells where the server listens, and how to try it.
-func (c *serveCommand) say(std stdio, b *agents.Backend, address string) {
-	fmt.Fprintf(std.err, `antiphon: serving at http://%s/v1; to try it:
-  curl http://%[1]s/v1/responses -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'
-`, address, visible(b.Agents[0].Name))
 }

@@ -23,7 +23,7 @@ func TestServeRefuses(t *testing.T) {
 		want []string
 	}{
 		{[]string{powerful}, []string{"wipe", "antiphon trust", "--trust"}},
-		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "keys"}},
+		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "antiphon keys create"}},
 		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8787"}},
 		{[]string{plain, other}, []string{"both be the model plain"}},
 		{[]string{filepath.Join(dir, "none.md")}, []string{"none.md"}},

@@ -16,7 +16,6 @@ import (
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
-	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
@@ -148,7 +147,7 @@ func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env enviro
 	if err != nil {
 		return err
 	}
-	l, err := listen(ctx, c.Listen)
+	l, err := c.listen(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -156,16 +155,7 @@ func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env enviro
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	keep := &gateway.Store{In: in, Owner: c.Owner}
 	c.sayUpstreams(std, ups)
-	fmt.Fprintf(std.err, "antiphon: serving at http://%s/v1; to try it:\n  curl http://%[1]s/v1/models\n", l.Addr())
 	hide := env.Hider()
-	b := c.gateway(ups, std, hide)
-	s := &server.Server{Backend: b, Store: keep, ErrorLog: log.New(hider{std, hide}, "antiphon: ", 0)}
-	err = s.Serve(ctx, l, func() {
-		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), c.Drain)
-		defer stop()
-		b.Drain(bounded)
-	})
-	return errors.Join(err, keep.Close(), in.Close())
+	return errors.Join(c.serve(ctx, std, env, l, &serving{upstreams: c.gateway(ups, std, hide), store: in}), in.Close())
 }

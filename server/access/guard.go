@@ -95,12 +95,11 @@ func (g *Guard) now() time.Time {
 // request is a request that the Guard serves.
 type request struct {
 	g      *Guard
+	w      *writer
 	key    *Key // nil without keys
 	socket bool
 
 	mu      sync.Mutex
-	w       *writer
-	over    bool  // the handler has returned
 	waits   int64 // requests for responses so far
 	project string
 }
@@ -109,7 +108,7 @@ type requestKey struct{}
 
 // errBusy is for a client that comes when all places are taken.
 func errBusy(what string) *server.Error {
-	return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_is_overloaded", Message: "The server is overloaded: " + what + ". Please try again soon."}
+	return &server.Error{Status: http.StatusServiceUnavailable, Code: "server_is_overloaded", Header: retryAfter(time.Second), Message: "The server is overloaded: " + what + ". Please try again soon."}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -155,9 +154,8 @@ func (req *request) serve(r *http.Request) *server.Error {
 		return wrong
 	}
 	if req.key != nil {
-		over := g.accounts.request(req.key, g.now())
-		g.accounts.head(w.Header(), req.key, g.now())
-		if over != nil {
+		w.first = func() { g.accounts.head(w.Header(), req.key, g.now()) }
+		if over := g.accounts.request(req.key, g.now()); over != nil {
 			if wrong := req.exceeds(over); wrong != nil {
 				return wrong
 			}
@@ -180,11 +178,6 @@ func (req *request) serve(r *http.Request) *server.Error {
 	}
 	r = r.WithContext(ctx)
 	r.Body = body
-	defer func() {
-		req.mu.Lock()
-		defer req.mu.Unlock()
-		req.over = true
-	}()
 	s.ServeHTTP(w, r)
 	return nil
 }
@@ -277,18 +270,7 @@ func (req *request) exceeds(over ...*exceeded) *server.Error {
 		}
 		return nil
 	}
-	req.headers(func(h http.Header) { retryAfter(h, worst.wait) })
 	return worst.refusal()
-}
-
-// headers changes the headers of the answer, unless it is on its way: a response in the
-// background begins beside its request.
-func (req *request) headers(f func(http.Header)) {
-	req.mu.Lock()
-	defer req.mu.Unlock()
-	if !req.over && !req.socket {
-		f(req.w.Header())
-	}
 }
 
 // of returns the server of a project.
@@ -327,7 +309,6 @@ func (g *Guard) admit(ctx context.Context, r *server.Request) (done func(server.
 	}
 	left, wrong := g.counts.run(g.Bounds.running())
 	if wrong != nil {
-		req.headers(func(h http.Header) { retryAfter(h, time.Second) })
 		return nil, wrong
 	}
 	held, err := req.reserve(r)
@@ -387,7 +368,6 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 		estimate += *r.MaxOutputTokens
 	}
 	held, over := g.accounts.reserve(req.key, estimate, least, g.now())
-	req.headers(func(h http.Header) { g.accounts.head(h, req.key, g.now()) })
 	if len(over) > 0 {
 		if wrong := req.exceeds(over...); wrong != nil {
 			return nil, wrong
@@ -457,6 +437,7 @@ type writer struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
+	first    func() // is called before the headers are sent; it may be nil
 	status   int
 	bytes    int64
 }
@@ -467,15 +448,22 @@ func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // WriteHeader implements [http.ResponseWriter].
 func (w *writer) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		w.status = status
+		w.begin(status)
 	}
 	w.ResponseWriter.WriteHeader(status)
+}
+
+// begin sets the last headers, over those of an upstream.
+func (w *writer) begin(status int) {
+	if w.status = status; w.first != nil {
+		w.first()
+	}
 }
 
 // Write implements [io.Writer].
 func (w *writer) Write(data []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.begin(http.StatusOK)
 	}
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not all can
 	n, err := w.ResponseWriter.Write(data)
@@ -511,7 +499,6 @@ func (req *request) body(r *http.Request) (*reader, *server.Error) {
 // take takes n bytes of what all bodies may have.
 func (b *reader) take(n int64) *server.Error {
 	if !b.req.g.counts.hold(n, b.req.g.Bounds.bodies()) {
-		b.req.headers(func(h http.Header) { retryAfter(h, time.Second) })
 		return errBusy("the requests that it is reading are too large together")
 	}
 	b.held += n

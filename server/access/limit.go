@@ -207,13 +207,14 @@ func (e *exceeded) refusal() *server.Error {
 	if e.limit == "running" {
 		wait = "Please try again then."
 	}
+	kind, code := e.limit, "rate_limit_exceeded"
 	if e.forLong {
-		return &server.Error{Status: http.StatusTooManyRequests, Type: "insufficient_quota", Code: "insufficient_quota", Message: e.text + " " + wait}
+		kind, code = "insufficient_quota", "insufficient_quota"
 	}
-	return &server.Error{Status: http.StatusTooManyRequests, Type: e.limit, Code: "rate_limit_exceeded", Message: e.text + " " + wait}
+	return &server.Error{Status: http.StatusTooManyRequests, Type: kind, Code: code, Message: e.text + " " + wait, Header: retryAfter(e.wait)}
 }
 
-// retryAfter sets the header with whole seconds, rounded up.
-func retryAfter(h http.Header, wait time.Duration) {
-	h.Set("Retry-After", strconv.FormatInt(max(1, int64(math.Ceil(wait.Seconds()))), 10))
+// retryAfter returns the header with whole seconds, rounded up.
+func retryAfter(wait time.Duration) http.Header {
+	return http.Header{"Retry-After": {strconv.FormatInt(max(1, int64(math.Ceil(wait.Seconds()))), 10)}}
 }

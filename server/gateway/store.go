@@ -35,7 +35,8 @@ import (
 type Store struct {
 	// In keeps the sessions. The Store does not close it.
 	In store.Store
-	// Owner is the owner of the sessions.
+	// Owner is the owner of the sessions. If it is not "", objects of others are not
+	// found. V3
 	Owner string
 
 	mu    sync.Mutex
@@ -174,7 +175,7 @@ func (s *Store) open(ctx context.Context, id string) (*session.Session, folded, 
 		return nil, folded{}, errNoSessions
 	}
 	in := sessionOf(id)
-	if _, err := s.In.Info(ctx, in); errors.Is(err, session.ErrNotFound) {
+	if info, err := s.In.Info(ctx, in); errors.Is(err, session.ErrNotFound) || err == nil && s.Owner != "" && info.Owner != s.Owner {
 		return nil, folded{}, server.ErrNotFound
 	} else if err != nil {
 		return nil, folded{}, err

@@ -1,0 +1,51 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A key is shown once, a list has no secret, and a revoked key stays in it.
+func TestKeysCommands(t *testing.T) {
+	env := []string{"XDG_DATA_HOME=" + t.TempDir()}
+	keys := func(code int, args ...string) outcome {
+		t.Helper()
+		o := programEnv(t, env, append([]string{"keys"}, args...)...)
+		if o.code != code {
+			t.Errorf("%v: exit code %d: %s%s", args, o.code, o.out, o.err)
+		}
+		return o
+	}
+	sent := strings.TrimSpace(keys(exitOK, "create", "ci", "--project", "shop", "--expires", "90d", "--requests", "60", "--cost", "5", "--trial").out)
+	secret := sent[strings.LastIndex(sent, "_")+1:]
+	if !strings.HasPrefix(sent, "antiphon_") || len(secret) != 26 {
+		t.Fatal(sent)
+	}
+	for _, want := range []string{"already expired", "is not a scope", "not a time", "there is a key"} {
+		args := map[string][]string{
+			"already expired": {"create", "x", "--expires", "2020-01-01"}, "is not a scope": {"create", "x", "--scopes", "root"},
+			"not a time": {"create", "x", "--expires", "soon"}, "there is a key": {"create", "ci"},
+		}[want]
+		if o := keys(exitUsage, args...); !strings.Contains(o.err, want) {
+			t.Errorf("%v: %s", args, o.err)
+		}
+	}
+	for _, list := range []string{keys(exitOK, "list").out, keys(exitOK, "list", "--json").out} {
+		if strings.Contains(list, secret) || strings.Contains(list, `"sha256": "0`) || !strings.Contains(list, "shop") || !strings.Contains(list, "60") {
+			t.Error(list)
+		}
+	}
+	keys(exitOK, "revoke", "ci")
+	keys(exitUsage, "revoke", "ci")
+	if list := keys(exitOK, "list").out; !strings.Contains(list, "revoked 2") || !strings.Contains(list, "60 requests/min, 5/day, trial") {
+		t.Error(list)
+	}
+	agent := write(t, filepath.Join(t.TempDir(), "it.md"), "<config model=\"rehearsal\"/>\n")
+	if o := programEnv(t, env, "serve", agent, "--owner", "me", "--listen", "127.0.0.1:0"); o.code != exitUsage || !strings.Contains(o.err, "--owner") {
+		t.Error(o.code, o.err)
+	}
+}

@@ -1,0 +1,286 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/access"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// keysFlag names the file of keys.
+type keysFlag struct {
+	Keys string `name:"keys" placeholder:"FILE" help:"The file of keys. The default is in the user's data folder."`
+}
+
+// keys returns the keys. The data folder is protected from tools.
+func (f *keysFlag) keys(env environment) (*access.Keys, error) {
+	path := f.Keys
+	if path == "" {
+		sessions, err := dataFile(env)
+		if err != nil {
+			return nil, usage(errors.New("the home folder, which holds the keys, is not known; give --keys FILE"))
+		}
+		path = filepath.Join(filepath.Dir(sessions), "keys.json")
+	}
+	return access.OpenKeys(path), nil
+}
+
+// ledgerFlag names the folder of usage.
+type ledgerFlag struct {
+	Ledger string `name:"usage" placeholder:"FOLDER" help:"The folder where usage is recorded. The default is in the user's data folder."`
+}
+
+func (f *ledgerFlag) ledger(env environment) (*access.Ledger, error) {
+	folder := f.Ledger
+	if folder == "" {
+		sessions, err := dataFile(env)
+		if err != nil {
+			return nil, usage(errors.New("the home folder, which holds the usage, is not known; give --usage FOLDER"))
+		}
+		folder = filepath.Join(filepath.Dir(sessions), "usage")
+	}
+	return access.OpenLedger(folder), nil
+}
+
+// accessFlags are the flags of antiphon serve about its clients.
+type accessFlags struct {
+	keysFlag   `group:"clients"`
+	ledgerFlag `group:"clients"`
+
+	TLSCert  string `group:"clients" name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate in PEM. It needs --tls-key."`
+	TLSKey   string `group:"clients" name:"tls-key" placeholder:"FILE" help:"The private key of the certificate, in PEM."`
+	Log      string `group:"clients" enum:"off,text,json" default:"off" help:"Log each request on standard error, without contents: off, text or json."`
+	MaxRuns  int    `group:"clients" name:"max-runs" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
+	MaxConns int    `group:"clients" name:"max-connections" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
+	MaxBody  int64  `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
+}
+
+// listen opens the address. V6
+func (c *serveCommand) listen(ctx context.Context, env environment) (net.Listener, error) {
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return nil, usage(errors.New("--tls-cert and --tls-key are needed together"))
+	}
+	name, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787", err))
+	}
+	keys, err := c.keysFlag.keys(env)
+	if err != nil {
+		return nil, err
+	}
+	list, err := keys.List()
+	switch {
+	case err != nil:
+		return nil, usage(err)
+	case len(list) == 0 && name != "localhost" && !net.ParseIP(name).IsLoopback():
+		return nil, usage(fmt.Errorf("--listen %s: without keys only loopback addresses are served, such as 127.0.0.1:8787\n  hint: antiphon keys create NAME makes a key for a client", visible(c.Listen)))
+	case len(list) > 0 && c.Owner != "":
+		return nil, usage(errors.New("--owner: with keys, the project of a key owns its sessions"))
+	}
+	return listenAt(ctx, c.Listen)
+}
+
+func listenAt(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	return l, nil
+}
+
+// listen opens an address that must be loopback, for a server without keys. V6
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8788", err))
+	}
+	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
+		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8788, because there are no keys", visible(address)))
+	}
+	return listenAt(ctx, address)
+}
+
+// serving is antiphon serve, with a server for each project, over agents or upstreams.
+type serving struct {
+	*serveCommand
+	agents    *agents.Backend // it serves clients without keys; nil for upstreams
+	upstreams *gateway.Backend
+	errors    *log.Logger
+	guard     *access.Guard
+	ledger    *access.Ledger
+
+	mu       sync.Mutex
+	backends []*agents.Backend
+}
+
+// serve serves until ctx is done. It closes the listener.
+func (c *serveCommand) serve(ctx context.Context, std stdio, env environment, l net.Listener, s *serving) error {
+	s.serveCommand, s.errors = c, log.New(hider{std, env.Hider()}, "antiphon: ", 0)
+	err := s.begin(ctx, std, env)
+	if err == nil {
+		err = s.say(std, l.Addr())
+	}
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	return s.run(ctx, l)
+}
+
+// begin prepares what clients need, and ends what an earlier server left unfinished.
+func (s *serving) begin(ctx context.Context, std stdio, env environment) error {
+	keys, err := s.keysFlag.keys(env)
+	if err != nil {
+		return err
+	}
+	if s.ledger, err = s.ledgerFlag.ledger(env); err != nil {
+		return err
+	}
+	logged := hider{std, env.Hider()}
+	s.guard = &access.Guard{
+		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready,
+		Bounds: access.Bounds{Running: s.MaxRuns, Connections: s.MaxConns, Body: s.MaxBody},
+		Log:    slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	switch s.Log {
+	case "text":
+		s.guard.Log = slog.New(slog.NewTextHandler(logged, nil))
+	case "json":
+		s.guard.Log = slog.New(slog.NewJSONHandler(logged, nil))
+	}
+	s.guard.Metrics = serverMetrics(s.guard)
+	if s.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(s.TLSCert, s.TLSKey)
+		if err != nil {
+			return usage(fmt.Errorf("--tls-cert, --tls-key: %w", err))
+		}
+		s.guard.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	now := time.Now()
+	for u, err := range s.ledger.All(now.UTC().Truncate(24 * time.Hour)) {
+		if err != nil {
+			return fmt.Errorf("the usage of today: %w", err)
+		}
+		s.guard.Spent(u)
+	}
+	list, err := keys.List()
+	if err != nil {
+		return usage(err)
+	}
+	if s.agents == nil {
+		return nil
+	}
+	if len(list) == 0 {
+		s.agents.Recover(ctx)
+		return nil
+	}
+	seen := map[string]bool{}
+	for i := range list {
+		if project := list[i].Project; !seen[project] {
+			seen[project] = true
+			s.backend(project).Recover(ctx)
+		}
+	}
+	return nil
+}
+
+// backend returns a backend for a project. Backends share the agents and the store, and
+// see only sessions of their own. V3
+func (s *serving) backend(project string) *agents.Backend {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.backends {
+		if b.Owner == project {
+			return b
+		}
+	}
+	b := s.agents
+	if project != "" {
+		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, Owner: project}
+	}
+	s.backends = append(s.backends, b)
+	return b
+}
+
+// server returns the server of a project. Upstreams share what they know of the endpoints;
+// what is stored is in the server's own memory.
+func (s *serving) server(project string) (*server.Server, error) {
+	if s.agents == nil {
+		return &server.Server{Backend: s.upstreams, ErrorLog: s.errors}, nil
+	}
+	return &server.Server{Backend: s.backend(project), ErrorLog: s.errors}, nil
+}
+
+// record writes what a response has used.
+func (s *serving) record(u access.Use) {
+	if err := s.ledger.Add(u); err != nil {
+		s.errors.Printf("the usage of a response is not recorded: %v", err)
+	}
+}
+
+// ready asks the store for a session.
+func (s *serving) ready(ctx context.Context) error {
+	if s.agents == nil {
+		return nil
+	}
+	for _, err := range s.agents.Store.List(ctx, session.Query{Limit: 1}) {
+		return err
+	}
+	return nil
+}
+
+// run serves until ctx is done.
+func (s *serving) run(ctx context.Context, l net.Listener) error {
+	err := s.guard.Serve(ctx, l, func() {
+		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
+		defer stop()
+		s.mu.Lock()
+		list := s.backends
+		s.mu.Unlock()
+		var all sync.WaitGroup
+		for _, b := range list {
+			all.Go(func() { b.Drain(bounded) })
+		}
+		all.Wait()
+	})
+	return errors.Join(err, s.ledger.Close())
+}
+
+// say tells where the server listens, and how to try it.
+func (s *serving) say(std stdio, at net.Addr) error {
+	keys, err := s.guard.Required()
+	if err != nil {
+		return usage(err)
+	}
+	scheme, key := "http", ""
+	if s.TLSCert != "" {
+		scheme = "https"
+	}
+	if keys {
+		key = " -H 'Authorization: Bearer KEY'"
+		fmt.Fprintln(std.err, "antiphon: every request needs a key")
+		if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.TLSCert == "" {
+			fmt.Fprintln(std.err, "antiphon: warning: keys and messages are sent without encryption: use --tls-cert and --tls-key, or a proxy that encrypts")
+		}
+	}
+	path, body := "models", ""
+	if s.agents != nil {
+		path, body = "responses", fmt.Sprintf(` -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'`, visible(s.agents.Agents[0].Name))
+	}
+	fmt.Fprintf(std.err, "antiphon: serving at %s://%s/v1; to try it:\n  curl %[1]s://%[2]s/v1/%s%s%s\n", scheme, at, path, key, body)
+	return nil
+}
