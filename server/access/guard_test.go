@@ -203,7 +203,7 @@ func TestKeysRequired(t *testing.T) {
 	if status, body := w.send(sent, "POST", "responses", hello); status != 200 {
 		t.Error(status, body)
 	}
-	for _, wrong := range []string{"", "x", sent[:len(sent)-1] + "x", sent + "a", strings.ToUpper(sent), "antiphon_" + key.ID + "_", key.Hash} {
+	for _, wrong := range []string{"", "x", sent[:len(sent)-1] + map[bool]string{true: "b", false: "a"}[strings.HasSuffix(sent, "a")], sent + "a", strings.ToUpper(sent), "antiphon_" + key.ID + "_", key.Hash} {
 		for _, path := range []string{"responses", "responses/resp_x/cancel", "nothing", "/metrics"} {
 			status, body := w.send(wrong, "POST", path, hello)
 			if status != 401 || wrong != "" && strings.Contains(body, wrong) || strings.Contains(body, key.ID) {

@@ -85,7 +85,7 @@ func TestTokensAMinute(t *testing.T) {
 	}()
 	<-begun // only 80 counted
 	end <- struct{}{}
-	if left := <-done; left != "7" {
+	if left := <-done; left != "840" {
 		t.Error(left)
 	}
 }
