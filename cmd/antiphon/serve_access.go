@@ -131,7 +131,7 @@ type serving struct {
 // serve serves until ctx is done. It closes the listener.
 func (c *serveCommand) serve(ctx context.Context, std stdio, env environment, l net.Listener, s *serving) error {
 	s.serveCommand, s.errors = c, log.New(hider{std, env.Hider()}, "antiphon: ", 0)
-	err := s.begin(ctx, std, env)
+	err := s.begin(std, env)
 	if err == nil {
 		err = s.say(std, l.Addr())
 	}
@@ -141,8 +141,8 @@ func (c *serveCommand) serve(ctx context.Context, std stdio, env environment, l 
 	return s.run(ctx, l)
 }
 
-// begin prepares what clients need, and ends what an earlier server left unfinished.
-func (s *serving) begin(ctx context.Context, std stdio, env environment) error {
+// begin prepares what clients need.
+func (s *serving) begin(std stdio, env environment) error {
 	keys, err := s.keysFlag.keys(env)
 	if err != nil {
 		return err
@@ -177,52 +177,25 @@ func (s *serving) begin(ctx context.Context, std stdio, env environment) error {
 		}
 		s.guard.Spent(u)
 	}
-	list, err := keys.List()
-	if err != nil {
-		return usage(err)
-	}
-	if s.agents == nil {
-		return nil
-	}
-	if len(list) == 0 {
-		s.agents.Recover(ctx)
-		return nil
-	}
-	seen := map[string]bool{}
-	for i := range list {
-		if project := list[i].Project; !seen[project] {
-			seen[project] = true
-			s.backend(project).Recover(ctx)
-		}
-	}
 	return nil
 }
 
-// backend returns a backend for a project. Backends share the agents and the store, and
-// see only sessions of their own. V3
-func (s *serving) backend(project string) *agents.Backend {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, b := range s.backends {
-		if b.Owner == project {
-			return b
-		}
+// server returns the server of a project, and ends what an earlier one left unfinished.
+// Backends of agents share the store, and see only sessions of their own. Upstreams share
+// what they know of the endpoints; what is stored is in the server's own memory. V3
+func (s *serving) server(project string) (*server.Server, error) {
+	if s.agents == nil {
+		return &server.Server{Backend: s.upstreams, ErrorLog: s.errors}, nil
 	}
 	b := s.agents
 	if project != "" {
 		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, Owner: project}
 	}
+	b.Recover(context.Background())
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.backends = append(s.backends, b)
-	return b
-}
-
-// server returns the server of a project. Upstreams share what they know of the endpoints;
-// what is stored is in the server's own memory.
-func (s *serving) server(project string) (*server.Server, error) {
-	if s.agents == nil {
-		return &server.Server{Backend: s.upstreams, ErrorLog: s.errors}, nil
-	}
-	return &server.Server{Backend: s.backend(project), ErrorLog: s.errors}, nil
+	return &server.Server{Backend: b, ErrorLog: s.errors}, nil
 }
 
 // record writes what a response has used.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -290,7 +291,13 @@ func (g *Guard) of(project string) (*server.Server, error) {
 	if s == nil || s.Backend == nil {
 		return nil, errors.New("access: Guard.Server returned no server with a backend")
 	}
-	s.Admit = g.admit
+	s.Admit = func(ctx context.Context, r *server.Request) (func(server.Outcome), error) {
+		req, _ := ctx.Value(requestKey{}).(*request)
+		if req == nil { // an earlier server began it
+			return g.goesOn(project, r), nil
+		}
+		return g.admit(req, r)
+	}
 	if s.MaxBody == 0 {
 		s.MaxBody = g.Bounds.body()
 	}
@@ -298,15 +305,12 @@ func (g *Guard) of(project string) (*server.Server, error) {
 		g.projects = map[string]*server.Server{}
 	}
 	g.projects[project] = s
+	s.Resume()
 	return s, nil
 }
 
 // admit implements [server.Server].Admit.
-func (g *Guard) admit(ctx context.Context, r *server.Request) (done func(server.Outcome), err error) {
-	req, _ := ctx.Value(requestKey{}).(*request)
-	if req == nil {
-		return nil, errors.New("access: a request did not come through the Guard")
-	}
+func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome), err error) {
 	left, wrong := g.counts.run(g.Bounds.running())
 	if wrong != nil {
 		return nil, wrong
@@ -319,24 +323,43 @@ func (g *Guard) admit(ctx context.Context, r *server.Request) (done func(server.
 	model := r.Model
 	return func(o server.Outcome) {
 		left()
-		u := Use{At: g.now().UTC(), Project: req.project, Agent: model, Model: o.Model, Response: o.ID, Status: o.Status, Cost: o.Cost}
+		u := Use{Project: req.project, Agent: model}
 		if held != nil {
 			u.Key, u.KeyID = held.key.Name, held.key.ID
 			u.Tokens = g.accounts.settle(held, o, g.now())
-		} else if o.Usage != nil {
-			u.Tokens = o.Usage.TotalTokens
 		}
-		if o.Usage != nil {
-			u.InputTokens, u.CachedTokens, u.OutputTokens = o.Usage.InputTokens, o.Usage.Cached(), o.Usage.OutputTokens
-		}
-		if o.ID == "" {
-			return // the backend refused the request
-		}
-		g.counts.used(&u)
-		if g.Record != nil {
-			g.Record(u)
-		}
+		g.record(&u, o)
 	}, nil
+}
+
+// goesOn admits a response that an earlier server began. It is not known any more with
+// which key.
+func (g *Guard) goesOn(project string, r *server.Request) (done func(server.Outcome)) {
+	left, wrong := g.counts.run(math.MaxInt)
+	if wrong != nil {
+		left = func() {}
+	}
+	model := r.Model
+	return func(o server.Outcome) {
+		left()
+		g.record(&Use{Project: project, Agent: model}, o)
+	}
+}
+
+// record tells what a response has used. There is none if the backend refused the request.
+func (g *Guard) record(u *Use, o server.Outcome) {
+	if o.ID == "" {
+		return
+	}
+	u.At, u.Model, u.Response, u.Status, u.Cost = g.now().UTC(), o.Model, o.ID, o.Status, o.Cost
+	if o.Usage != nil {
+		u.InputTokens, u.CachedTokens, u.OutputTokens = o.Usage.InputTokens, o.Usage.Cached(), o.Usage.OutputTokens
+		u.Tokens = max(u.Tokens, o.Usage.TotalTokens)
+	}
+	g.counts.used(u)
+	if g.Record != nil {
+		g.Record(*u)
+	}
 }
 
 // bytesPerToken is for estimates.

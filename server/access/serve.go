@@ -41,6 +41,9 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 	if err := g.allows(l.Addr()); err != nil {
 		return errors.Join(err, l.Close())
 	}
+	if err := g.begin(); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	conns := &connections{g: g}
@@ -93,6 +96,30 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 		return nil
 	}
 	return err
+}
+
+// begin makes the servers of all projects, which go on with what earlier ones left.
+func (g *Guard) begin() error {
+	projects := []string{""}
+	if g.Keys != nil {
+		list, err := g.Keys.List()
+		if err != nil {
+			return nil // requests are told
+		}
+		for i := range list {
+			projects = append(projects, list[i].Project)
+		}
+	}
+	if required, err := g.Required(); err == nil && required {
+		projects = projects[1:]
+	}
+	for _, project := range projects {
+		if _, err := g.of(project); err != nil {
+			g.close()
+			return err
+		}
+	}
+	return nil
 }
 
 // allows returns an error for an address that needs keys, if there are none.

@@ -217,6 +217,7 @@ func (w *tenants) guess(project, id string) {
 		{"POST", "responses", `{"model":"it","input":[` + input + `],"previous_response_id":"ID"}`},
 		{"POST", "responses", `{"model":"it","input":[` + input + `],"conversation":"ID"}`},
 		{"POST", "responses", `{"model":"it","input":[{"type":"item_reference","id":"ID"},` + input + `]}`},
+		{"POST", "responses", `{"model":"it","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_ID_1","approve":true}]}`},
 		{"POST", "responses", `{"model":"it","previous_response_id":"ID","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}]}`},
 		{"GET", "models/ID", ""},
 	} {

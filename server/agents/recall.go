@@ -33,7 +33,7 @@ func (b *Backend) Recall(ctx context.Context, model string, input []item.Item) (
 	if err != nil {
 		return "", 0, err
 	}
-	info, err := b.store().Info(ctx, in)
+	info, err := b.info(ctx, b.store(), in)
 	if err != nil || info.Path != path {
 		return "", 0, nil //nolint:nilerr // it is not of this agent, or gone: the input is all there is
 	}
