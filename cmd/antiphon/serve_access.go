@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // keysFlag names the file of keys.
@@ -120,12 +122,14 @@ type serving struct {
 	*serveCommand
 	agents    *agents.Backend // it serves clients without keys; nil for upstreams
 	upstreams *gateway.Backend
+	store     store.Store
 	errors    *log.Logger
 	guard     *access.Guard
 	ledger    *access.Ledger
 
 	mu       sync.Mutex
 	backends []*agents.Backend
+	kept     []*gateway.Store // of upstreams
 }
 
 // serve serves until ctx is done. It closes the listener.
@@ -182,10 +186,14 @@ func (s *serving) begin(std stdio, env environment) error {
 
 // server returns the server of a project, and ends what an earlier one left unfinished.
 // Backends of agents share the store, and see only sessions of their own. Upstreams share
-// what they know of the endpoints; what is stored is in the server's own memory. V3
+// what they know of the endpoints. V3
 func (s *serving) server(project string) (*server.Server, error) {
 	if s.agents == nil {
-		return &server.Server{Backend: s.upstreams, ErrorLog: s.errors}, nil
+		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner)}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept = append(s.kept, keep)
+		return &server.Server{Backend: s.upstreams, Store: keep, ErrorLog: s.errors}, nil
 	}
 	b := s.agents
 	if project != "" {
@@ -207,10 +215,7 @@ func (s *serving) record(u access.Use) {
 
 // ready asks the store for a session.
 func (s *serving) ready(ctx context.Context) error {
-	if s.agents == nil {
-		return nil
-	}
-	for _, err := range s.agents.Store.List(ctx, session.Query{Limit: 1}) {
+	for _, err := range s.store.List(ctx, session.Query{Limit: 1}) {
 		return err
 	}
 	return nil
@@ -225,11 +230,17 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 		list := s.backends
 		s.mu.Unlock()
 		var all sync.WaitGroup
+		if s.upstreams != nil {
+			all.Go(func() { s.upstreams.Drain(bounded) })
+		}
 		for _, b := range list {
 			all.Go(func() { b.Drain(bounded) })
 		}
 		all.Wait()
 	})
+	for _, keep := range s.kept {
+		err = errors.Join(err, keep.Close())
+	}
 	return errors.Join(err, s.ledger.Close())
 }
 
