@@ -116,7 +116,9 @@ func (j *job) told() bool {
 // reports whether events are kept.
 func (c *call) stored(s *Server, k Resumer, id string, after int) (bool, *Error) {
 	j := &job{id: id}
-	send := c.live(j)
+	w := s.stream(c.w)
+	defer w.end()
+	send := c.live(j, w)
 	some := false
 	for ev, err := range k.Events(c.r.Context(), id, int64(after)+1) {
 		switch {
