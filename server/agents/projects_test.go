@@ -129,8 +129,17 @@ func (w *tenants) any(project, prefix string) string {
 	return list[w.random.IntN(len(list))]
 }
 
-// keep remembers the ids in an answer.
+// keep remembers the ids in an answer, which may be a stream.
 func (w *tenants) keep(project, text string) {
+	if _, first, stream := strings.Cut(text, "data: "); stream {
+		first, _, _ = strings.Cut(first, "\n")
+		if ev, err := api.ParseEventString(first); err == nil {
+			if r, err := ev.Response(); err == nil {
+				w.remember(project, r.ID)
+			}
+		}
+		return
+	}
 	object, err := item.Parse([]byte(text))
 	if err != nil {
 		return

@@ -157,10 +157,7 @@ func (b *Backend) eachEvent(ctx context.Context, id string, from int64, yield fu
 		return server.ErrNotFound
 	}
 	name := eventsID(in, seq)
-	info, err := b.store().Info(ctx, name)
-	if errors.Is(err, session.ErrNotFound) {
-		return server.ErrNotFound
-	}
+	info, err := b.info(ctx, b.store(), name)
 	if err != nil {
 		return err
 	}
