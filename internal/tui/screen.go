@@ -91,9 +91,9 @@ func (s *screen) top(b []byte, width int) []byte {
 	up := s.drawn.row
 	if width < s.width && width > 0 {
 		for _, row := range s.drawn.rows[:s.drawn.row] {
-			up += max(0, columns(row)-1) / width
+			up += breaks(row, width, columns(row))
 		}
-		up += max(0, s.drawn.col-1) / width
+		up += breaks(s.drawn.rows[s.drawn.row], width, s.drawn.col)
 	}
 	return append(move(b, up, 'A'), '\r')
 }

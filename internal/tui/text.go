@@ -96,6 +96,28 @@ func wrapped(line string, limit int) (rows []string) {
 	return append(rows, row.String())
 }
 
+// breaks returns how many times a terminal of a width breaks a row before the column col of
+// it. A character of two columns that begins in the last one goes to the next row.
+func breaks(row string, width, col int) (n int) {
+	used, at := 0, 0
+	for row != "" {
+		if seq := escape(row); seq != "" {
+			row = row[len(seq):]
+			continue
+		}
+		c, wide := cluster(row)
+		row = row[len(c):]
+		if used+wide > width && used > 0 {
+			n, used = n+1, 0
+		}
+		if at+wide > col {
+			return n
+		}
+		used, at = used+wide, at+wide
+	}
+	return n + max(0, used+col-at-1)/width
+}
+
 // escape returns the escape sequence that a text begins with, or "". The package writes
 // only sequences that end with m, and links.
 func escape(s string) string {

@@ -128,7 +128,7 @@ func TestTranscript(t *testing.T) {
 // broken returns how many rows a live part takes on a screen of another width.
 func broken(rows []string, width int) (n int) {
 	for _, row := range rows {
-		n += 1 + max(0, columns(row)-1)/width
+		n += 1 + breaks(row, width, columns(row))
 	}
 	return n
 }

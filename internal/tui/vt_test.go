@@ -70,6 +70,10 @@ func (v *vt) down() {
 }
 
 func (v *vt) put(c string, n int) {
+	if last := &v.lines[v.row]; n == 0 && len(last.cells) > 0 { // a mark belongs to the character before it
+		last.cells[len(last.cells)-1] += c
+		return
+	}
 	if v.wraps || v.col+n > v.width {
 		v.lines[v.row].soft = true
 		v.down()
