@@ -127,8 +127,12 @@ func (v *vt) eraseLine() {
 // top returns the first row on the screen.
 func (v *vt) top() int { return max(0, len(v.lines)-v.height) }
 
-// resize wraps all lines again, as terminals do, and keeps the cursor at its character.
+// resize wraps all lines again, as terminals do, and keeps the cursor at its character. Rows
+// below it that nothing was written to take no place.
 func (v *vt) resize(width, height int) {
+	for len(v.lines)-1 > v.row && len(v.lines[len(v.lines)-1].cells) == 0 {
+		v.lines = v.lines[:len(v.lines)-1]
+	}
 	var lines []vtLine
 	row, col := 0, 0
 	for i := 0; i < len(v.lines); {
