@@ -10,6 +10,8 @@
 //	antiphon chat [FILE]         hold a conversation at the terminal
 //	antiphon serve FILE...       serve agents over the Responses API
 //	antiphon mcp FILE...         serve agents as tools of an MCP server
+//	antiphon keys ...            create, list and revoke the keys of a server's clients
+//	antiphon usage               show what the clients of a server have used
 //	antiphon check FILE...       report all problems of files
 //	antiphon fmt FILE...         format files
 //	antiphon convert [FILE]      convert a conversation to another format
