@@ -224,7 +224,7 @@ git -c user.name=a -c user.email=b@c.d commit -q -m x; cd ..; git clone -q --bar
 			t.Skip(err)
 		}
 	}
-	script := fmt.Sprintf(`export GOPROXY=%s GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOPATH="$TMPDIR/go" GOCACHE="$TMPDIR/cache"
+	script := fmt.Sprintf(`export GOPROXY=%s GONOSUMDB=* GOFLAGS=-mod=mod GOTOOLCHAIN=local GOPATH="$TMPDIR/go" GOMODCACHE="$TMPDIR/go/pkg/mod" GOCACHE="$TMPDIR/cache"
 printf 'module x\n\nrequire m.example/a v1.0.0\n' > go.mod; "$0" mod download -modcacherw m.example/a && ls "$TMPDIR/go/pkg/mod/m.example"`, base)
 	if end, out, denials := g.inNetwork(hosts, "/bin/sh", "-c", script, goCommand); end.Code != 0 || out != "a@v1.0.0\n" {
 		t.Errorf("%+v %s %v", end, out, denials)
