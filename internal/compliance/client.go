@@ -235,7 +235,7 @@ const maxFrame = 1 << 20
 func (c *client) dial() *socket {
 	c.t.Helper()
 	header := http.Header{"Authorization": {"Bearer none"}}
-	conn, _, err := websocket.Dial(c.t.Context(), "ws"+strings.TrimPrefix(c.base, "http")+"/responses", &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header})
+	conn, _, err := websocket.Dial(c.t.Context(), "ws"+strings.TrimPrefix(c.base, "http")+"/responses", &websocket.DialOptions{HTTPClient: c.http, HTTPHeader: header}) //nolint:bodyclose // Dial closes it
 	if err != nil {
 		c.t.Fatal(err)
 	}
