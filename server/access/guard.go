@@ -538,8 +538,12 @@ func (b *reader) Read(data []byte) (int, error) {
 	}
 	_ = b.req.w.control.SetReadDeadline(until) // not all can
 	n, err := b.ReadCloser.Read(data)
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
 		_ = b.req.w.control.SetReadDeadline(time.Time{}) // it is for the body only
+	case err != nil:
+		// The HTTP server would wait for the rest without a deadline, before it answers.
+		b.req.w.Header().Set("Connection", "close")
 	}
 	if read := b.counted + int64(n); read > b.held {
 		if wrong := b.take(read - b.held); wrong != nil {
