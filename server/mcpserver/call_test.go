@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -204,10 +203,7 @@ func TestFailures(t *testing.T) {
 func waiting(t *testing.T) *world {
 	t.Helper()
 	w := serving(t, "", "turn\n  say I wait.\n  call wait {}\nturn\n  say Done.\nagain\nturn\n  say Again.\n", nil)
-	fifo := filepath.Join(w.dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Skip(err)
-	}
+	fifo := w.pipe(t)
 	write(t, w.dir, "it.md", "<config model=\"rehearsal:it.script\"/>\n<tool name=\"wait\" command=\"cat "+fifo+"\" description=\"Waits.\" approval=\"allow\"/>\n")
 	return w
 }
