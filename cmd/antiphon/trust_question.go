@@ -131,10 +131,7 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 	t.who.unasked()
 	s, hidden := t.show(c)
 	allows := slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == trust.Allows })
-	choices := "[y]es, until it changes, [o]nce, [n]o"
-	if allows {
-		choices = "[y]es, until it changes, [o]nce, yes but [a]sk about each call, [n]o"
-	}
+	choices := trustChoices(allows)
 	t.seen.WriteString("   run it? " + choices + ":")
 	for {
 		answer, ok, err := t.reply(ctx, "run it? "+choices+":", s, &hidden)
@@ -154,22 +151,33 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 			return nil
 		case "n", "no":
 			return usage(fmt.Errorf("%s was not run, because it is not trusted", t.name(c)))
-		case "a", "ask":
+		case "c", "call":
 			if allows {
 				t.said, t.saidTo = askEach, c.Powers
 				return nil
 			}
-		case "?", "h", "help":
+			t.explain(allows)
+		case "":
+		default:
 			t.explain(allows)
 		}
 	}
+}
+
+// trustChoices names the answers. A letter that the question about a call has too means the same
+// there: a, which allows all calls of a tool, must not be an answer here.
+func trustChoices(allows bool) string {
+	if allows {
+		return "[y]es, until it changes, [o]nce, yes but ask about each [c]all, [n]o"
+	}
+	return "[y]es, until it changes, [o]nce, [n]o"
 }
 
 // explain says what each answer allows.
 func (t *truster) explain(allows bool) {
 	lines := []string{"y: run it, now and later, until it or a file that it includes changes", "o: run it now, and ask again next time"}
 	if allows {
-		lines = append(lines, "a: run it now, and ask before each call that it allows itself")
+		lines = append(lines, "c: run it now, and ask before each call that it allows itself")
 	}
 	for _, line := range append(lines, "n: do not run it. Nothing has been started, sent or read outside its folder yet.") {
 		fmt.Fprintln(t.std.err, "   "+wrapped(line, t.who.width()-4, "      "))
