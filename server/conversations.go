@@ -289,6 +289,10 @@ func (s *Server) addConversationItems(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
+	if s.other != nil && s.other.Beside == s { // which may take the conversation
+		s.changing.Lock()
+		defer s.changing.Unlock()
+	}
 	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
 		return wrong
 	}

@@ -38,4 +38,7 @@
 // Data is kept in a [Store]; the default is a bounded store in memory. If the store
 // refuses the end of a response, the response fails for its client and for all who
 // read it later. A response that an earlier server left unfinished has failed too.
+//
+// Two backends that keep what they make in different ways can be one server: see
+// [Server].Beside.
 package server

@@ -63,7 +63,7 @@ func (s *Server) about(c *call, model string, f func(*Request) (object, error)) 
 
 // models serves GET /models.
 func (s *Server) models(c *call) *Error {
-	list, err := s.Backend.(ModelLister).Models(c.r.Context(), "")
+	list, err := s.listModels(c.r.Context(), "")
 	if err != nil {
 		return s.failure(err)
 	}
@@ -76,7 +76,7 @@ func (s *Server) models(c *call) *Error {
 
 // model serves GET /models/{id}.
 func (s *Server) model(c *call) *Error {
-	list, err := s.Backend.(ModelLister).Models(c.r.Context(), c.ids[0])
+	list, err := s.listModels(c.r.Context(), c.ids[0])
 	switch {
 	case err != nil:
 		return s.failure(err)

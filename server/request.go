@@ -179,9 +179,9 @@ func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
 	return nil
 }
 
-// item finds an item by its id. The id may have been generated for the list of a
+// ownItem finds an item by its id. The id may have been generated for the list of a
 // response's input.
-func (s *Server) item(ctx context.Context, id string) (item.Item, error) {
+func (s *Server) ownItem(ctx context.Context, id string) (item.Item, error) {
 	it, err := s.store().Item(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
 		return it, err

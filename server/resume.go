@@ -49,6 +49,9 @@ func (s *Server) Resume() {
 // lookForLeft begins to look for background responses that other servers left, until the
 // server is closed.
 func (s *Server) lookForLeft() {
+	if o := s.pair(); o != nil {
+		o.lookForLeft()
+	}
 	s.resuming.Do(func() {
 		k := s.resumer()
 		if k == nil || !s.has(Background) || !s.enter() {

@@ -80,6 +80,9 @@ type call struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	ids []string // from the path
+
+	read  bool // the body was read already
+	given []byte
 }
 
 // ServeHTTP implements [http.Handler]. It ignores the part of a path before the
@@ -93,7 +96,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		wrong = sameOrigin(r)
 	}
 	if wrong == nil {
-		wrong = found.serve(s, c)
+		wrong = s.serve(found, c)
 	}
 	if wrong != nil {
 		wrong.answer(w)
@@ -190,6 +193,9 @@ func (s *Server) served() string {
 
 // body reads the request's body.
 func (s *Server) body(c *call) ([]byte, *Error) {
+	if c.read {
+		return c.given, nil
+	}
 	if wrong := isJSON(c.r); wrong != nil {
 		return nil, wrong
 	}

@@ -24,6 +24,13 @@ type Server struct {
 	// Store keeps responses and conversations. Nil means the Backend if it is a [Keeper],
 	// and otherwise a [Memory].
 	Store Store
+	// Beside, unless nil, answers for the models that this server's Backend does not have,
+	// and keeps their responses and conversations in its own Store. The Backend must then be
+	// a [ModelLister]. A conversation belongs to the first that answers in it; a request that
+	// continues something of the other one is refused. It gets the Admit, MaxBody, Now, NewID,
+	// Silence and ErrorLog of this server, unless it has its own, and is closed with it. It
+	// cannot be used otherwise, nor have a server beside it.
+	Beside *Server
 	// Without lists the parts of the API that this server does not serve.
 	Without []Feature
 	// MaxBody is the largest request in bytes; 0 means 256 MiB.
@@ -48,6 +55,9 @@ type Server struct {
 	ErrorLog *log.Logger
 
 	memory Memory // the default store
+
+	paired sync.Once
+	other  *Server // that both have, once they are paired
 
 	mu       sync.Mutex
 	jobs     map[string]*job     // the stored responses that are being made, by id
@@ -115,6 +125,9 @@ func (s *Server) onLoopback(ctx context.Context) *http.Server {
 func (s *Server) Close() {
 	s.shut()
 	s.running.Wait()
+	if o := s.pair(); o != nil {
+		o.Close()
+	}
 }
 
 // enter registers work that Close must wait for. It returns false if the server is
@@ -130,6 +143,9 @@ func (s *Server) enter() bool {
 }
 
 func (s *Server) shut() {
+	if o := s.pair(); o != nil {
+		o.shut()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.living()

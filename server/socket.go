@@ -31,6 +31,7 @@ type lane struct {
 // remembered is a response with its complete input and output. The items are left out if
 // the backend keeps them.
 type remembered struct {
+	by    *Server
 	id    string
 	items []item.Item
 }
@@ -93,14 +94,10 @@ func receive(ctx context.Context, conn *websocket.Conn, frames chan<- []byte) {
 
 // serve handles one frame. It returns only errors of the socket.
 func (l *lane) serve(frame []byte) error {
-	var j *job
-	r, wrong := l.read(frame)
+	s, done, wrong := l.s.chooses(l.ctx, frame, true, l.last)
 	if wrong == nil {
-		j, wrong = l.s.newJob(r)
-	}
-	if wrong == nil {
-		j.to = func(ev api.Event) error { return l.write([]byte(ev.JSON())) }
-		wrong = l.s.run(l.ctx, j)
+		wrong = l.answer(s, frame)
+		done(wrong == nil)
 	}
 	if wrong != nil {
 		if l.last != nil && memberText(frame, "previous_response_id") == l.last.id {
@@ -108,19 +105,38 @@ func (l *lane) serve(frame []byte) error {
 		}
 		return l.write(wrong.frame(memberText(frame, "stream_id")))
 	}
-	if rec := j.record(); rec.Response != nil && rec.Response.Status == item.StatusCompleted {
-		l.forget(&remembered{rec.ID(), append(slices.Clip(r.Items), rec.Response.Output...)})
-	} else {
-		l.s.forget(r, j.id)
-	}
 	return l.ctx.Err()
+}
+
+// answer makes the response to a frame, or returns why not.
+func (l *lane) answer(s *Server, frame []byte) *Error {
+	r, wrong := l.read(s, frame)
+	if wrong != nil {
+		return wrong
+	}
+	j, wrong := s.newJob(r)
+	if wrong != nil {
+		return wrong
+	}
+	j.to = func(ev api.Event) error { return l.write([]byte(ev.JSON())) }
+	if wrong = s.run(l.ctx, j); wrong != nil {
+		return wrong
+	}
+	if rec := j.record(); rec.Response != nil && rec.Response.Status == item.StatusCompleted {
+		l.forget(&remembered{s, rec.ID(), append(slices.Clip(r.Items), rec.Response.Output...)})
+	} else {
+		s.forget(r, j.id)
+	}
+	return nil
 }
 
 // forget replaces the last response. What the backend keeps of it goes, unless it is
 // stored.
 func (l *lane) forget(next *remembered) {
-	if k := l.s.keeper(); k != nil && l.last != nil {
-		k.Forget(l.last.id)
+	if l.last != nil {
+		if k := l.last.by.keeper(); k != nil {
+			k.Forget(l.last.id)
+		}
 	}
 	l.last = next
 }
@@ -128,7 +144,7 @@ func (l *lane) forget(next *remembered) {
 func (l *lane) write(data []byte) error { return l.conn.Write(l.ctx, websocket.MessageText, data) }
 
 // read parses a frame, which must create a response.
-func (l *lane) read(frame []byte) (*Request, *Error) {
+func (l *lane) read(s *Server, frame []byte) (*Request, *Error) {
 	e, err := api.ParseClientEvent(frame)
 	if err != nil {
 		return nil, unreadable(err)
@@ -144,7 +160,11 @@ func (l *lane) read(frame []byte) (*Request, *Error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	r, wrong := l.s.check(l.ctx, create.Request, object, l.last)
+	last := l.last
+	if last != nil && last.by != s {
+		last = nil
+	}
+	r, wrong := s.check(l.ctx, create.Request, object, last)
 	if wrong == nil {
 		generate, _ := object.Member("generate")
 		r.WarmUp, r.streamID = generate == "false", create.StreamID

@@ -73,7 +73,8 @@ type StoredObject struct {
 	// Input is the response's own input, or the items that a new conversation begins
 	// with.
 	Input []item.Item
-	// Note is what the backend set by [Writer.Note], or "".
+	// Note is what the backend set by [Writer.Note], or "". That of a conversation is the
+	// server's own, and changes with each Put.
 	Note item.JSON
 	// Background reports whether the response was made in the background.
 	Background bool

@@ -15,12 +15,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/access"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -35,6 +38,7 @@ type tenants struct {
 	keys   map[string]string
 	ids    map[string][]string // that a project has seen, by project
 	steps  int
+	models []string
 }
 
 const (
@@ -52,10 +56,15 @@ func other(project string) string {
 // guarded serves projects behind keys.
 func guarded(t *testing.T, make func(project string) server.Backend) *tenants {
 	t.Helper()
+	return guardedBy(t, func(project string) *server.Server { return &server.Server{Backend: make(project)} })
+}
+
+func guardedBy(t *testing.T, make func(project string) *server.Server) *tenants {
+	t.Helper()
 	keys := access.OpenKeys(filepath.Join(t.TempDir(), "keys.json"))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	w := &tenants{t: t, random: rand.New(rand.NewPCG(seed, 1)), keys: map[string]string{}, ids: map[string][]string{}}
+	w := &tenants{t: t, random: rand.New(rand.NewPCG(seed, 1)), keys: map[string]string{}, ids: map[string][]string{}, models: []string{"it"}}
 	for _, project := range []string{red, blue} {
 		sent, _, err := keys.Create(t.Context(), access.Key{Name: project, Project: project, Scopes: access.Scopes})
 		if err != nil {
@@ -64,7 +73,7 @@ func guarded(t *testing.T, make func(project string) server.Backend) *tenants {
 		w.keys[project] = sent
 	}
 	g := &access.Guard{Keys: keys, Server: func(project string) (*server.Server, error) {
-		return &server.Server{Backend: make(project)}, nil
+		return make(project), nil
 	}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,18 +177,19 @@ func (w *tenants) act(project string) {
 	w.steps++
 	message := fmt.Sprintf(`{"role":"user","content":"%s %d"}`, wordOf(project), w.steps)
 	previous, conversation, thing := w.any(project, "resp_"), w.any(project, "conv_"), w.any(project, "msg_")
+	model := w.models[w.random.IntN(len(w.models))]
 	method, path, body := "POST", "responses", ""
 	switch w.random.IntN(9) {
 	case 0, 1:
-		body = fmt.Sprintf(`{"model":"it","input":[%s],"background":%v}`, message, w.random.IntN(3) == 0)
+		body = fmt.Sprintf(`{"model":%q,"input":[%s],"background":%v}`, model, message, w.random.IntN(3) == 0)
 	case 2:
-		body = fmt.Sprintf(`{"model":"it","input":[%s],"stream":true,"background":%v}`, message, w.random.IntN(2) == 0)
+		body = fmt.Sprintf(`{"model":%q,"input":[%s],"stream":true,"background":%v}`, model, message, w.random.IntN(2) == 0)
 	case 3:
-		body = fmt.Sprintf(`{"model":"it","input":[%s],"previous_response_id":%q}`, message, previous)
+		body = fmt.Sprintf(`{"model":%q,"input":[%s],"previous_response_id":%q}`, model, message, previous)
 	case 4:
-		body = fmt.Sprintf(`{"model":"it","input":[%s],"conversation":%q}`, message, conversation)
+		body = fmt.Sprintf(`{"model":%q,"input":[%s],"conversation":%q}`, model, message, conversation)
 	case 5:
-		body = fmt.Sprintf(`{"model":"it","input":[{"type":"item_reference","id":%q},%s]}`, thing, message)
+		body = fmt.Sprintf(`{"model":%q,"input":[{"type":"item_reference","id":%q},%s]}`, model, thing, message)
 	case 6:
 		path, body = "conversations", fmt.Sprintf(`{"items":[%s],"metadata":{"of":%q}}`, message, wordOf(project))
 	case 7:
@@ -306,6 +316,44 @@ func TestProjectsOfAgents(t *testing.T) {
 			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
 		}
 	})
+	w.isolated(steps(t, 80))
+}
+
+// Agents and upstreams in one server are as separate by project as each of them. V3
+func TestProjectsBeside(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "it.script", "turn\n  say {{question}}\nagain\nturn\n  say {{question}}\n")
+	write(t, dir, "it.md", "<config model=\"rehearsal:it.script\"/>\n")
+	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	upstream := agenttest.NewServer(t)
+	upstream.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply { // it says whose words it received
+		said := "of nobody"
+		for _, project := range []string{red, blue} {
+			if strings.Contains(string(r.Body), wordOf(project)) {
+				said = wordOf(project)
+			}
+		}
+		return agenttest.Completed(item.Assistant(said))
+	})
+	transport := new(http.Transport)
+	t.Cleanup(transport.CloseIdleConnections)
+	up := &gateway.Backend{Upstreams: []gateway.Upstream{{Config: &dialect.Config{BaseURL: upstream.URL, HTTP: &http.Client{Transport: transport}}}}}
+	w := guardedBy(t, func(project string) *server.Server {
+		b := &agents.Backend{
+			Store: in, Owner: project, Log: func(err error) { t.Log("logged:", err) },
+			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
+		}
+		return &server.Server{Backend: b, Beside: &server.Server{Backend: up, Store: &gateway.Store{In: in, Owner: project}}}
+	})
+	w.models = []string{"it", "other"}
 	w.isolated(steps(t, 80))
 }
 

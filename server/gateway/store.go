@@ -199,6 +199,7 @@ func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, er
 	}
 	if f.begin.ID != id {
 		rec.Conversation, err = api.ParseConversation(f.talk.Object)
+		rec.Note = item.JSON(f.talk.Made)
 		return rec, err
 	}
 	head := f.begin
@@ -396,7 +397,7 @@ func (s *Store) putConversation(ctx context.Context, rec server.StoredObject) er
 	} else if err != nil {
 		return err
 	}
-	bodies, err := stored{Kind: kindConversation, ID: id, Object: object}.bodies(input)
+	bodies, err := stored{Kind: kindConversation, ID: id, Object: object, Made: string(rec.Note)}.bodies(input)
 	if err != nil {
 		return err
 	}
