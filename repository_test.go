@@ -38,6 +38,7 @@ var levels = map[string]int{
 	"internal/publicip":     0,
 	"internal/obeyed":       0,
 	"internal/private":      0,
+	"internal/traceparent":  0,
 	"internal/typo":         -1,
 	"internal/tui":          0,
 	"internal/words":        0,

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/traceparent"
 )
 
 // A Feature is an optional part of the API of a [Server].
@@ -87,9 +89,14 @@ type call struct {
 
 // ServeHTTP implements [http.Handler]. It ignores the part of a path before the
 // names of the API, such as /v1. It refuses requests from pages of other origins,
-// except GET, whose answers a browser does not show to such pages.
+// except GET, whose answers a browser does not show to such pages. The traceparent of a
+// request is the parent of the spans of package tracing, unless the context of the request
+// has a span already.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.lookForLeft()
+	if ctx := traceparent.With(r.Context(), r.Header); ctx != r.Context() {
+		r = r.WithContext(ctx)
+	}
 	c := &call{w: w, r: r}
 	found, wrong := s.find(c)
 	if wrong == nil {

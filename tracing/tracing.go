@@ -60,7 +60,8 @@ type operation struct {
 // change or refuse anything. If they are the first of several Hooks, they see the
 // effects of the others on a call, and the others' spans are inside of theirs.
 //
-// The spans of a run are children of the span in the caller's context. Those of an
+// The spans of a run are children of the span in the caller's context, or else of the
+// traceparent of the request to package server that the run answers. Those of an
 // agent that is a tool are children of the span of the tool's call. Such an agent
 // needs the hooks in its own Agent; they may come from the same New, or from another
 // one with the agent's name.

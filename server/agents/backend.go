@@ -38,6 +38,9 @@ type Agent struct {
 	// Pause. Its Trust is asked for each response, so that a file that was changed is
 	// not run before somebody agreed to the change.
 	Config host.Config
+	// Hooks are called around those of the host, in each run of the file but not in those
+	// of its subagents: for example package tracing's.
+	Hooks []agent.Hooks
 }
 
 // Backend is a [server.Backend] and [server.Keeper] that runs agents. Set the fields
@@ -247,6 +250,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	if err != nil {
 		return err
 	}
+	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
 	answers, err := b.takeApart(ctx, at, run, r)
 	if err != nil {
 		return err

@@ -264,6 +264,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		r.ID = run.id
 		return b.notResumed(ctx, a, r, err, func(ctx context.Context, r *api.Response) error { return b.ended(ctx, run, r) })
 	}
+	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
 	s := newShown(w, a.Name, run.id, names, earlier)
 	if err := w.Begin(run.id); err != nil {
 		return err
