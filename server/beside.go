@@ -108,8 +108,8 @@ func whoIn(body []byte, continues bool) (w who) {
 func nothing(bool) {}
 
 // chooses returns the server that answers a request with a body. continues says whether the
-// request may continue something. last is the response that a WebSocket remembers, or nil. done must be called when the request was served; it is told whether a
-// response has begun.
+// request may continue something. last is the response that a WebSocket remembers, or nil.
+// done must be called when the request was served; it is told whether a response has begun.
 func (s *Server) chooses(ctx context.Context, body []byte, continues bool, last *remembered) (t *Server, done func(answered bool), _ *Error) {
 	o := s.pair()
 	if o == nil {

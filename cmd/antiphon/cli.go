@@ -158,6 +158,9 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if exited { // kong continues after --help, and may report an argument that help does not need
 		return code
 	}
+	if found := (*exitError)(nil); errors.As(err, &found) { // of a file of flags
+		return report(std, env, args, found)
+	}
 	if err != nil {
 		return report(std, env, args, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}

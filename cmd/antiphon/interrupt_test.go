@@ -39,10 +39,17 @@ func start(t *testing.T, stdin io.Reader, args ...string) *process {
 // startAs starts the program by another.
 func startAs(t *testing.T, stdin io.Reader, name string, args ...string) *process {
 	t.Helper()
+	return startWith(t, stdin, nil, name, args...)
+}
+
+// startWith is like startAs, and gives the process open files, from number 3 on.
+func startWith(t *testing.T, stdin io.Reader, files []*os.File, name string, args ...string) *process {
+	t.Helper()
 	if runtime.GOOS == "windows" {
 		t.Skip("needs signals, which Windows has not: skipped")
 	}
 	p := &process{cmd: exec.Command(name, args...)}
+	p.cmd.ExtraFiles = files
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

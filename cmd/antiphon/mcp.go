@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,11 @@ Examples:
 func (c *mcpCommand) Run(ctx context.Context, std stdio, env environment) (err error) {
 	if c.Wait <= 0 {
 		return usage(errors.New("--answer-time must be more than 0"))
+	}
+	c.take()
+	if c.Check {
+		bad, err := c.showAgents(ctx, "tool", std, env)
+		return cmp.Or(err, errRefused(bad))
 	}
 	if c.Listen == "" && terminal(std.in) {
 		fmt.Fprintln(std.err, "antiphon: speaking MCP on standard input and output, which is for a program that starts this one; --listen 127.0.0.1:8788 serves HTTP")

@@ -25,16 +25,18 @@ import (
 
 // serveCommand is antiphon serve.
 type serveCommand struct {
-	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen. Port 0 takes a free one. An address other than loopback needs keys: see antiphon keys --help."`
+	Listen string `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Where to listen, or unix:PATH for a socket of your own. Port 0 takes a free one. An address other than loopback needs keys: see antiphon keys --help. A socket that systemd passes takes its place."`
 	servedFlags
 	upstreamFlags
 	accessFlags
-	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
+	KeepStreams time.Duration `name:"keep-streams" placeholder:"TIME" help:"How long after its last event the stream of a background response of an agent can be read again; the default is 1h."`
+	Drain       time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
 }
 
 // servedFlags are the flags of commands that serve agents' files to other programs.
 type servedFlags struct {
 	Files []string `arg:"" optional:"" name:"file-or-folder" help:"The agents: ChatMarkdown files, or folders with files that end in .md."`
+	configFlags
 	storeFlag
 	Owner string `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
 
@@ -59,7 +61,8 @@ models: their names are those of the files, without .md. The agents' tools run h
 call that needs approval is an mcp_approval_request, which the client answers.
 
 With --upstream it is a gateway: an endpoint with Chat Completions alone, or with a part
-of the Responses API, gets all of it.
+of the Responses API, gets all of it. With agents beside it, a name is first that of an
+agent.
 
 Without keys the server listens on loopback only, and every program of this machine can
 use it. As soon as there is a key (see antiphon keys --help), every request needs one,
@@ -70,29 +73,41 @@ Examples:
   antiphon serve examples/tour/tour.md
   antiphon serve agents --listen 127.0.0.1:9000 --store api.db
   antiphon serve --upstream http://localhost:8000/v1 --api chat
+  antiphon serve --config serve.conf --check
   curl localhost:8787/v1/responses -H 'Content-Type: application/json' -d '{"model":"tour","input":"Hello"}'`
 }
 
 // Run serves until ctx is done.
 func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
-	if c.Drain < 0 {
+	if c.Drain < 0 || c.KeepStreams < 0 {
 		return usage(errors.New("limits and times cannot be negative"))
 	}
-	if len(c.Upstream) > 0 {
-		return c.serveUpstreams(ctx, std, env)
-	}
-	if len(c.Files) == 0 {
+	if c.take(); len(c.Files) == 0 && len(c.Upstream) == 0 {
 		return usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
 	}
-	list, err := c.agents(ctx, "model", std, env)
+	if c.Check {
+		return c.show(ctx, std, env)
+	}
+	s := &serving{}
+	hide := env.Hider()
+	if len(c.Files) > 0 {
+		list, err := c.agents(ctx, "model", std, env)
+		if err != nil {
+			return err
+		}
+		errorLog := log.New(std.err, "antiphon: ", 0)
+		s.agents = &agents.Backend{KeepStreams: c.KeepStreams, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+		for _, a := range list {
+			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Config: a.config})
+		}
+	}
+	table, err := c.table(env)
 	if err != nil {
 		return err
 	}
-	hide := env.Hider()
-	errorLog := log.New(std.err, "antiphon: ", 0)
-	b := &agents.Backend{Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
-	for _, a := range list {
-		b.Agents = append(b.Agents, agents.Agent{Name: a.name, Config: a.config})
+	ups, err := c.upstreams(&c.endpointFlags, table, env, s.agents == nil)
+	if err != nil {
+		return err
 	}
 	l, err := c.listen(ctx, env)
 	if err != nil {
@@ -102,8 +117,22 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	b.Store = in
-	return errors.Join(c.serve(ctx, std, env, l, &serving{agents: b, store: in}), in.Close())
+	s.store = in
+	if s.agents != nil {
+		s.agents.Store = in
+	}
+	if len(ups) > 0 {
+		c.sayUpstreams(std.err, "antiphon: ", ups)
+		s.upstreams = c.gateway(ups, std, hide)
+	}
+	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
+}
+
+// take takes the agents of a file of flags, if the command line names none.
+func (c *servedFlags) take() {
+	if len(c.Files) == 0 {
+		c.Files = c.Agents
+	}
 }
 
 // offeredAgent is an agent's file that can be served.

@@ -72,31 +72,6 @@ type accessFlags struct {
 	MaxBody  int64  `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
 }
 
-// listen opens the address. V6
-func (c *serveCommand) listen(ctx context.Context, env environment) (net.Listener, error) {
-	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, usage(errors.New("--tls-cert and --tls-key are needed together"))
-	}
-	name, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787", err))
-	}
-	keys, err := c.keysFlag.keys(env)
-	if err != nil {
-		return nil, err
-	}
-	list, err := keys.List()
-	switch {
-	case err != nil:
-		return nil, usage(err)
-	case len(list) == 0 && name != "localhost" && !net.ParseIP(name).IsLoopback():
-		return nil, usage(fmt.Errorf("--listen %s: without keys only loopback addresses are served, such as 127.0.0.1:8787\n  hint: antiphon keys create NAME makes a key for a client", visible(c.Listen)))
-	case len(list) > 0 && c.Owner != "":
-		return nil, usage(errors.New("--owner: with keys, the project of a key owns its sessions"))
-	}
-	return listenAt(ctx, c.Listen)
-}
-
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -120,8 +95,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // serving is antiphon serve, with a server for each project, over agents or upstreams.
 type serving struct {
 	*serveCommand
-	agents    *agents.Backend // it serves clients without keys; nil for upstreams
-	upstreams *gateway.Backend
+	agents    *agents.Backend  // it serves clients without keys; nil if there are only upstreams
+	upstreams *gateway.Backend // nil if there are only agents
 	store     store.Store
 	errors    *log.Logger
 	guard     *access.Guard
@@ -188,22 +163,26 @@ func (s *serving) begin(std stdio, env environment) error {
 // Backends of agents share the store, and see only sessions of their own. Upstreams share
 // what they know of the endpoints. V3
 func (s *serving) server(project string) (*server.Server, error) {
-	if s.agents == nil {
+	var up *server.Server
+	if s.upstreams != nil {
 		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner)}
+		up = &server.Server{Backend: s.upstreams, Store: keep, ErrorLog: s.errors}
 		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.kept = append(s.kept, keep)
-		return &server.Server{Backend: s.upstreams, Store: keep, ErrorLog: s.errors}, nil
+		s.mu.Unlock()
+	}
+	if s.agents == nil {
+		return up, nil
 	}
 	b := s.agents
 	if project != "" {
-		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, Owner: project}
+		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Owner: project}
 	}
 	b.Recover(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backends = append(s.backends, b)
-	return &server.Server{Backend: b, ErrorLog: s.errors}, nil
+	return &server.Server{Backend: b, Beside: up, ErrorLog: s.errors}, nil
 }
 
 // record writes what a response has used.
@@ -264,6 +243,10 @@ func (s *serving) say(std stdio, at net.Addr) error {
 	path, body := "models", ""
 	if s.agents != nil {
 		path, body = "responses", fmt.Sprintf(` -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'`, visible(s.agents.Agents[0].Name))
+	}
+	if _, unix := at.(*net.UnixAddr); unix {
+		fmt.Fprintf(std.err, "antiphon: serving at %s%s; to try it:\n  curl --unix-socket %s %s://localhost/v1/%s%s%s\n", unixPrefix, visible(at.String()), visible(quoted(at.String())), scheme, path, key, body)
+		return nil
 	}
 	fmt.Fprintf(std.err, "antiphon: serving at %s://%s/v1; to try it:\n  curl %[1]s://%[2]s/v1/%s%s%s\n", scheme, at, path, key, body)
 	return nil

@@ -5,9 +5,8 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net/url"
 	"slices"
@@ -26,8 +25,9 @@ type upstreamFlags struct {
 	UpstreamNote bool     `group:"who" name:"upstream-log" help:"Print a line for each response of an upstream: who was asked, and with what result."`
 }
 
-// upstreams returns the endpoints that the flags name.
-func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env environment) (list []gateway.Upstream, err error) {
+// upstreams returns the endpoints that the flags name. alone says that no agents are served
+// beside them, for which the key of the environment is.
+func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env environment, alone bool) (list []gateway.Upstream, err error) {
 	keys, err := c.keys(env)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 		config.UserAgent = userAgent()
 		if key, ok := keys[strings.ToLower(link.Host)]; ok {
 			config.Key = key
-		} else if !c.theirs(link, env) {
+		} else if !c.theirs(link, env, alone) {
 			config.Key, config.Account = endpoint.Key{}, ""
 		}
 		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config})
@@ -75,8 +75,8 @@ func splitUpstream(given string) (models, address string) {
 
 // theirs reports whether the key of the environment is for an upstream: if it is the only
 // one, or at the address that the environment names. B5
-func (c *upstreamFlags) theirs(l *host.Link, env environment) bool {
-	if len(c.Upstream) == 1 {
+func (c *upstreamFlags) theirs(l *host.Link, env environment, alone bool) bool {
+	if alone && len(c.Upstream) == 1 {
 		return true
 	}
 	own, err := url.Parse(cmp.Or(env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL))
@@ -118,8 +118,9 @@ func (c *upstreamFlags) gateway(ups []gateway.Upstream, std stdio, hide func(str
 	return b
 }
 
-// sayUpstreams tells which upstreams there are, and which get a key.
-func (c *upstreamFlags) sayUpstreams(std stdio, ups []gateway.Upstream) {
+// sayUpstreams tells which upstreams there are, and which get a key. Each line begins with
+// before.
+func (c *upstreamFlags) sayUpstreams(to io.Writer, before string, ups []gateway.Upstream) {
 	for _, u := range ups {
 		models := "all other models"
 		if u.Models != "" {
@@ -130,32 +131,6 @@ func (c *upstreamFlags) sayUpstreams(std stdio, ups []gateway.Upstream) {
 			key = "with a key"
 		}
 		about := dialect.Client{Config: u.Config, Dialect: u.Dialect}.About()
-		fmt.Fprintf(std.err, "antiphon: %s are asked at %s by %s, %s\n", visible(models), visible(about.URL), u.Dialect.Info().Title, key)
+		fmt.Fprintf(to, before+"%s are asked at %s by %s, %s\n", visible(models), visible(about.URL), u.Dialect.Info().Title, key)
 	}
-}
-
-// serveUpstreams serves upstreams until ctx is done.
-func (c *serveCommand) serveUpstreams(ctx context.Context, std stdio, env environment) error {
-	if len(c.Files) > 0 {
-		return usage(errors.New("agents and --upstream cannot be served together yet: start two servers"))
-	}
-	table, err := c.table(env)
-	if err != nil {
-		return err
-	}
-	ups, err := c.upstreams(&c.endpointFlags, table, env)
-	if err != nil {
-		return err
-	}
-	l, err := c.listen(ctx, env)
-	if err != nil {
-		return err
-	}
-	in, err := c.open(ctx, env, true)
-	if err != nil {
-		return errors.Join(err, l.Close())
-	}
-	c.sayUpstreams(std, ups)
-	hide := env.Hider()
-	return errors.Join(c.serve(ctx, std, env, l, &serving{upstreams: c.gateway(ups, std, hide), store: in}), in.Close())
 }

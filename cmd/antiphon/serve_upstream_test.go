@@ -71,6 +71,27 @@ func askGateway(t *testing.T, base, body string) string {
 	return string(text)
 }
 
+// getText reads what a server has at a URL.
+func getText(t *testing.T, url string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := new(http.Transport)
+	defer own.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: own}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s %v", url, resp.StatusCode, text, err)
+	}
+	return string(text)
+}
+
 // Models select their upstream, and each key goes only to the host that it is for. B5
 func TestServeUpstreams(t *testing.T) {
 	upstream := func(words string) *agenttest.Server {

@@ -1,0 +1,171 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/host"
+)
+
+// configFlags are the flags of commands whose flags may be in a file.
+type configFlags struct {
+	Config configFile `name:"config" placeholder:"FILE" help:"Read flags from a file: a line KEY = VALUE for each, such as listen = 127.0.0.1:9000, and agents = FOLDER for the arguments. Flags on the command line have precedence."`
+	Agents []string   `name:"agents" sep:"none" hidden:"" help:"The agents, for a file of flags."`
+	Check  bool       `name:"check" help:"Print what would be served, with which powers and where, and end. Nothing is started, and no store is opened."`
+}
+
+// configFile is the name of a file of flags. The parser's own grammar reads the values.
+type configFile string
+
+// maxConfig is how large such a file may be, in bytes.
+const maxConfig = 256 << 10
+
+// BeforeResolve lets the file answer for the flags that the command line does not have.
+func (configFile) BeforeResolve(command *kong.Context, trace *kong.Path) error {
+	path, _ := command.FlagValue(trace.Flag).(configFile)
+	text, err := readConfig(string(path))
+	if err != nil {
+		return usage(fmt.Errorf("--config: %w", err))
+	}
+	said, err := parseConfig(string(path), text, command.Selected())
+	if err != nil {
+		return usage(err)
+	}
+	command.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+		v, ok := said[flag.Name]
+		if !ok {
+			return nil, nil
+		}
+		return v, nil
+	}))
+	return nil
+}
+
+func readConfig(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path) // a pipe could wait for ever
+	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err == nil && len(text) > maxConfig {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxConfig)
+	}
+	return text, err
+}
+
+// notInConfig are flags that are for the command line alone.
+var notInConfig = []string{"config", "check", "help"}
+
+// parseConfig returns the values of a file by the names of the flags of a command: a text,
+// or a list for a flag that may be repeated.
+func parseConfig(path string, text []byte, command *kong.Node) (map[string]any, error) {
+	flags, names := map[string]*kong.Flag{}, []string{}
+	for _, group := range command.AllFlags(false) {
+		for _, f := range group {
+			flags[f.Name] = f
+			if !slices.Contains(notInConfig, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	said, at := map[string]any{}, 0
+	for line := range strings.Lines(string(text)) {
+		at++
+		entry := strings.TrimSpace(line)
+		if entry == "" || entry[0] == '#' {
+			continue
+		}
+		column := strings.Index(line, entry) + 1
+		bad := func(message, hint string) error {
+			return &chatmd.Error{File: path, Line: at, Column: column, Message: message, Hint: hint}
+		}
+		name, value, ok := strings.Cut(entry, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		f := flags[name]
+		switch {
+		case !ok:
+			return nil, bad("a line is KEY = VALUE", "such as listen = 127.0.0.1:8787, or trust = true for a flag without a value; comments begin with #")
+		case strings.HasPrefix(name, "-"):
+			return nil, bad(fmt.Sprintf("%q is not a key", name), "keys have no dashes in front: "+cmp.Or(strings.TrimLeft(name, "-"), "listen"))
+		case slices.Contains(notInConfig, name):
+			return nil, bad(name+" is for the command line", "leave the line out")
+		case f == nil:
+			return nil, bad(fmt.Sprintf("%q is not a flag of %s", name, command.FullPath()), nearest(name, names))
+		case value == "":
+			return nil, bad(name+" is empty", "give it a value, or leave the line out")
+		case len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"':
+			return nil, bad(name+" is in quotes", "a value goes to the end of its line, without quotes")
+		}
+		if err := tryFlag(f, value); err != nil {
+			return nil, bad(name+": "+err.Error(), hintOf(f))
+		}
+		if f.Target.Kind() != reflect.Slice {
+			if said[name] != nil {
+				return nil, bad(name+" has a value already", "only lists may be repeated")
+			}
+			said[name] = value
+			continue
+		}
+		list, _ := said[name].([]any)
+		parts := []string{value}
+		if f.Tag.Sep != -1 {
+			parts = kong.SplitEscaped(value, f.Tag.Sep)
+		}
+		for _, part := range parts {
+			list = append(list, strings.TrimSpace(part))
+		}
+		said[name] = list
+	}
+	return said, nil
+}
+
+// tryFlag reads a value as the command line does, and returns what is wrong with it.
+func tryFlag(f *kong.Flag, value string) error {
+	to := reflect.New(f.Target.Type()).Elem()
+	err := f.Parse(kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: value}), to)
+	if err != nil {
+		_, said, _ := strings.Cut(plainer(err), ": ")
+		return errors.New(cmp.Or(said, err.Error()))
+	}
+	if f.Enum != "" {
+		if list := strings.Split(f.Enum, ","); !slices.Contains(list, value) {
+			return fmt.Errorf("%q is not one of %s", value, strings.Join(list, ", "))
+		}
+	}
+	return nil
+}
+
+// hintOf says what a flag is for.
+func hintOf(f *kong.Flag) string {
+	first, _, _ := strings.Cut(f.Help, ". ")
+	return "--" + f.Name + ": " + strings.TrimSuffix(first, ".")
+}
+
+// nearest returns a hint for an unknown name.
+func nearest(name string, names []string) string {
+	slices.Sort(names)
+	if i := slices.IndexFunc(names, func(known string) bool { return host.Nearly(known, name) }); i >= 0 {
+		return "did you mean " + names[i] + "?"
+	}
+	return "keys are " + strings.Join(names, ", ")
+}

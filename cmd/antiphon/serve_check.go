@@ -1,0 +1,185 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// errRefused is the result of --check if something would be refused.
+func errRefused(bad int) error {
+	if bad == 0 {
+		return nil
+	}
+	return usage(fmt.Errorf("%s would be refused", plural(bad, "thing")))
+}
+
+// showAgents prints the agents that would be served, and returns how many would be
+// refused. Nothing of a file is started.
+func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, env environment) (bad int, err error) {
+	files, err := c.files(what)
+	if err != nil {
+		return 0, err
+	}
+	cfg, err := c.config(std, env)
+	if err != nil {
+		return 0, err
+	}
+	served := 0
+	for _, file := range files {
+		ok, err := c.showAgent(ctx, cfg, what, file, std, env)
+		switch {
+		case err == nil && ok:
+			served++
+		case err == nil:
+			bad++
+		case ctx.Err() != nil:
+			return bad, ctx.Err()
+		default:
+			problem, _, _ := strings.Cut(err.Error(), "\n")
+			said := "left out"
+			if slices.Contains(c.Files, file) {
+				said = "refused"
+				bad++
+			}
+			fmt.Fprintf(std.out, "%s %s: %s: %s\n", what, visible(modelName(file)), said, printable(env.Hide(problem)))
+		}
+	}
+	if served == 0 && bad == 0 {
+		return 0, usage(errors.New("none of the files can be served"))
+	}
+	return bad, nil
+}
+
+// showAgent prints what a file may do, and reports whether somebody has agreed to it.
+func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file string, std stdio, env environment) (ok bool, err error) {
+	t, err := newTruster(file, &c.trustFlags, std, env, nil)
+	if err != nil {
+		return false, err
+	}
+	options, err := fileOptions()
+	if err != nil {
+		return false, err
+	}
+	options.Check, options.Profiles, options.Known = true, cfg.Endpoint.Table, t.knows
+	options.Configured = cfg.Endpoint.Configured(env)
+	f, err := agentfile.Load(ctx, file, options)
+	if err != nil {
+		return false, host.LoadError(err)
+	}
+	defer f.Close()
+	cfg.File = file
+	address, err := host.Address(ctx, cfg)
+	if err != nil {
+		return false, err
+	}
+	fmt.Fprintf(std.out, "%s %s: %s, answered by %s\n", what, visible(modelName(file)), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
+	claim := f.Claim()
+	for _, p := range claim.Powers {
+		fmt.Fprintf(std.out, "  the file %s\n", visible(p.String()))
+	}
+	if len(claim.Powers) == 0 {
+		return true, nil
+	}
+	_, known, err := t.store.Find(claim)
+	switch {
+	case err != nil:
+		return false, usage(err)
+	case known:
+		fmt.Fprintln(std.out, "  you have agreed to this")
+	case c.Trust:
+		fmt.Fprintln(std.out, "  --trust agrees to this")
+	default:
+		fmt.Fprintf(std.out, "  refused: nobody has agreed to this; antiphon trust %s\n", visible(quoted(file)))
+		return false, nil
+	}
+	return true, nil
+}
+
+// show prints what antiphon serve would serve, and returns an error if something would be
+// refused.
+func (c *serveCommand) show(ctx context.Context, std stdio, env environment) error {
+	bad := 0
+	if len(c.Files) > 0 {
+		n, err := c.showAgents(ctx, "model", std, env)
+		if err != nil {
+			return err
+		}
+		bad += n
+	}
+	table, err := c.table(env)
+	if err != nil {
+		return err
+	}
+	ups, err := c.upstreams(&c.endpointFlags, table, env, len(c.Files) == 0)
+	if err != nil {
+		return err
+	}
+	c.sayUpstreams(std.out, "", ups)
+	place, _, err := c.at(env, true)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(std.out, "sessions: %s\n", visible(placeShown(place)))
+	refuses := func(err error) {
+		if err != nil {
+			bad++
+			fmt.Fprintf(std.out, "refused: %s\n", printable(err.Error()))
+		}
+	}
+	if c.TLSCert != "" && c.TLSKey != "" {
+		_, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		refuses(err)
+	}
+	if err := c.mayListen(env); err != nil {
+		refuses(err)
+	} else {
+		scheme := map[bool]string{true: "https", false: "http"}[c.TLSCert != ""]
+		fmt.Fprintf(std.out, "listens: %s, %s\n", visible(c.Listen), scheme)
+	}
+	if err := c.showKeys(std, env); err != nil {
+		return err
+	}
+	return errRefused(bad)
+}
+
+// placeShown returns the place of a store without a password.
+func placeShown(place string) string {
+	if store.IsPath(place) {
+		return place
+	}
+	scheme, _, _ := strings.Cut(place, ":")
+	return scheme + "://…"
+}
+
+// showKeys prints whose keys are accepted, and for what.
+func (c *serveCommand) showKeys(std stdio, env environment) error {
+	keys, err := c.keysFlag.keys(env)
+	if err != nil {
+		return err
+	}
+	list, err := keys.List()
+	if err != nil {
+		return usage(err)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(std.out, "keys: none; every program that reaches the address may do everything")
+	}
+	for i := range list {
+		k := &list[i]
+		fmt.Fprintf(std.out, "key %s: project %s, %s, %s, %s\n", visible(k.Name), visible(k.Project), scopesOf(k), keyLimits(&k.Limits), keyState(k, time.Now()))
+	}
+	return nil
+}
