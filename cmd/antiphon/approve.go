@@ -39,7 +39,7 @@ type person struct {
 	// types reports whether a person types the lines and so may type before a
 	// question is shown.
 	types   bool
-	colour  bool
+	look    look
 	columns func() int // width of the terminal; nil means that of err
 
 	// asks is called when a line is waited for, and returns what is called when it is not
@@ -167,7 +167,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 		}
 		switch answer {
 		case "s", "show":
-			for _, row := range s.rows(p.width(), p.colour) {
+			for _, row := range s.rows(p.width(), p.look) {
 				fmt.Fprintln(p.err, row)
 			}
 			hidden = 0
@@ -214,10 +214,10 @@ func remembered(q agent.ApprovalRequest) (r rememberable) {
 // present shows a call, and why it is asked about, and returns the number of its hidden rows.
 func (p *person) present(s shown, why string) (hidden int) {
 	title := "?? " + s.title
-	if p.colour {
+	if p.look == coloured {
 		title = "\x1b[" + yellow + "m" + title + "\x1b[0m"
 	}
-	rows, hidden := folded(s.rows(p.width(), p.colour))
+	rows, hidden := folded(s.rows(p.width(), p.look))
 	fmt.Fprintln(p.err, title)
 	for _, row := range rows {
 		fmt.Fprintln(p.err, row)

@@ -68,6 +68,7 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p := newPrinter(std, env)
 	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
 	p.colour = p.colour && !c.Plain
+	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
 	a := &attached{runCommand: c, std: std, who: who, store: store, info: info, show: p, audit: log, asked: map[string]bool{}, from: "run"}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
 	if err := a.begin(ctx, s, c.Prompt); err != nil {

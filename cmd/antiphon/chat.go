@@ -260,7 +260,7 @@ type dialogue struct {
 func (t *dialogue) hold(ctx context.Context) error {
 	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
 	t.who = newPerson(t.std)
-	t.who.types, t.who.colour, t.who.columns, t.who.asks = true, t.colour, t.face.width, t.face.asking
+	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	if err := t.begin(ctx); err != nil {
 		return err
 	}
@@ -472,6 +472,7 @@ func (t *dialogue) close() error {
 func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print = newPrinter(t.std, t.env)
 	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
+	t.print.look = t.who.look
 	_, t.print.shows = t.face.(*liveFace)
 	t.used, t.size, t.window = new(agent.Account), 0, 0
 	for e := range entries {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/tool"
@@ -26,8 +27,12 @@ type shown struct {
 }
 
 // shownLine is a line of arguments. Its mark precedes every part of a broken line,
-// so that no text can look like output of the program.
-type shownLine struct{ mark, text, colour string }
+// so that no text can look like output of the program. Words are the parts of it that a
+// change made different.
+type shownLine struct {
+	mark, text, colour string
+	words              []tui.Span
+}
 
 // asRun formats a call of a tool that runs a command. The arguments are part of the
 // command, so the command replaces them unless they are short. The last line says in which
@@ -83,8 +88,17 @@ func inFull(call tool.Call) shown {
 		s.text(call.Arguments)
 		return s
 	}
-	for _, name := range memberNames(args.JSON()) {
+	names := memberNames(args.JSON())
+	swap, isEdit := editOf(args, names)
+	for _, name := range names {
 		value, _ := args.Member(name)
+		if isEdit && name == "replace" {
+			continue // shown with what it replaces
+		}
+		if isEdit && name == "find" {
+			s.edit(swap)
+			continue
+		}
 		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || strings.ContainsRune(" ?:[]|", r) || r < ' ' }) {
 			name = string(item.Quote(name)) // so that no name looks like output of the program
 		}
@@ -128,39 +142,34 @@ func (s *shown) named(name, text string) {
 		return
 	}
 	s.add("   ", name, bold)
-	s.text(text)
+	s.lines = append(s.lines, diffLines(text, "   | ", name == memberDiff+":")...)
 }
 
-// text adds the lines of a text, and colours diffs.
+// text adds the lines of a text, and marks what diffs change.
 func (s *shown) text(text string) {
-	patch := strings.HasPrefix(text, "*** Begin Patch") || strings.HasPrefix(text, "diff --git ") || strings.HasPrefix(text, "--- ")
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		colour := ""
-		if patch {
-			colour = diffColour(line)
-		}
-		s.add("   | ", visible(line), colour)
+	s.lines = append(s.lines, diffLines(text, "   | ", false)...)
+}
+
+// edit adds a text and what replaces it, as a diff.
+func (s *shown) edit(e replacement) {
+	s.add("   ", "find (-) and replace (+):", bold)
+	s.lines = append(s.lines, e.lines("   | ")...)
+	ends := ""
+	switch before, after := strings.HasSuffix(e.find, "\n"), strings.HasSuffix(e.replace, "\n"); {
+	case before && after:
+		ends = "both end with a line end"
+	case before:
+		ends = "find ends with a line end, replace does not"
+	case after:
+		ends = "replace ends with a line end, find does not"
+	default:
+		return
 	}
+	s.add("   ", "("+ends+")", dim)
 }
 
 func (s *shown) add(mark, text, colour string) {
-	s.lines = append(s.lines, shownLine{mark, text, colour})
-}
-
-// diffColour returns the colour of a line of a patch.
-func diffColour(line string) string {
-	switch {
-	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "***"), strings.HasPrefix(line, "diff "):
-		return bold
-	case strings.HasPrefix(line, "+"):
-		return green
-	case strings.HasPrefix(line, "-"):
-		return red
-	case strings.HasPrefix(line, "@@"):
-		return dim
-	}
-	return ""
+	s.lines = append(s.lines, shownLine{mark: mark, text: text, colour: colour})
 }
 
 // whole returns the text, with why it is asked about, before it is wrapped and coloured.
@@ -176,22 +185,50 @@ func (s *shown) whole(why string) string {
 	return b.String()
 }
 
+// look says how changed words are marked: not at all, by a row of carets below, or by colours.
+type look int
+
+const (
+	unmarked look = iota
+	underlined
+	coloured
+)
+
+// lookOf returns the look for a terminal. Carets would only be in the way of a screen reader.
+func lookOf(colour, plain bool) look {
+	switch {
+	case plain:
+		return unmarked
+	case colour:
+		return coloured
+	}
+	return underlined
+}
+
 // rows wraps the lines at the terminal's width.
-func (s *shown) rows(columns int, colour bool) (rows []string) {
+func (s *shown) rows(columns int, as look) (rows []string) {
 	for _, l := range s.lines {
-		text := l.text
-		for first := true; first || text != ""; first = false {
-			mark := l.mark
-			if !first {
-				mark = "   ⋮ "
-			}
-			part := head(text, max(10, columns-columnsOf(mark)-1))
-			text = text[len(part):]
-			if colour && l.colour != "" {
-				part = "\x1b[" + l.colour + "m" + part + "\x1b[0m"
-			}
-			rows = append(rows, mark+part)
+		rows = append(rows, l.rows(columns, as)...)
+	}
+	return rows
+}
+
+func (l shownLine) rows(columns int, as look) (rows []string) {
+	mark, at := l.mark, 0
+	for first := true; first || at < len(l.text); first = false {
+		if !first {
+			mark = "   ⋮ "
 		}
+		part := head(l.text[at:], max(10, columns-columnsOf(mark)-1))
+		end := at + len(part)
+		if as == coloured {
+			part = painted(l.text, l.colour, l.words, at, end)
+		}
+		rows = append(rows, mark+part)
+		if carets := caretsBelow(l.text, l.words, at, end); as == underlined && carets != "" {
+			rows = append(rows, strings.Repeat(" ", columnsOf(mark))+carets)
+		}
+		at = end
 	}
 	return rows
 }

@@ -28,7 +28,10 @@ func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string
 	t.Helper()
 	var screen bytes.Buffer
 	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
-	who.colour = colour
+	who.look = unmarked
+	if colour {
+		who.look = coloured
+	}
 	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call, Rules: []session.Rule{{Verdict: session.Allow, Tool: call.Name}}})
 	if err != nil && typed != "" {
 		t.Fatal(err)

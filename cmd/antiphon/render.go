@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 type printer struct {
 	out, err io.Writer
 	colour   bool
+	look     look // of diffs
 	plain    bool // standard output is a terminal: remove control characters
 	hide     func(text string) string
 	began    time.Time
@@ -423,6 +425,7 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 		p.note(red, "<- %s%s failed: %s%s", call.Tool, took, p.short(failure, 200), leftOut(done))
 	} else {
 		p.tell(green, "<- %s%s %s%s", call.Tool, took, sizeOf(b.Item), leftOut(done))
+		p.change(call)
 	}
 	p.output(b.Item, b.Failed)
 }
@@ -455,6 +458,39 @@ func (p *printer) output(out item.Item, failed bool) {
 			line = shorten(line, 140)
 		}
 		p.tell(dim, "   | %s", line)
+	}
+}
+
+// mostChanged is the number of lines shown of the change that a call made, unless all are
+// requested.
+const mostChanged = 16
+
+// change shows the change of files that a call made, unless the person has just seen it in the
+// question about the call.
+func (p *printer) change(call *agent.KnownCall) {
+	if p.quiet || !p.whole && !p.watched {
+		return
+	}
+	if v := call.Verdict; v != nil && v.From == atTerminal && !call.Edited {
+		return
+	}
+	lines := changeOf(p.hide(call.Arguments))
+	more := 0
+	if !p.whole && len(lines) > mostChanged {
+		lines, more = lines[:mostChanged], len(lines)-mostChanged
+	}
+	for _, l := range lines {
+		if !p.whole {
+			if cut := head(l.text, 140); cut != l.text {
+				l.text = cut + "…"
+			}
+		}
+		for _, row := range l.rows(math.MaxInt, p.look) {
+			p.line(row)
+		}
+	}
+	if more > 0 {
+		p.tell(dim, "   | … %s more, which --show-output shows", plural(more, "line"))
 	}
 }
 
@@ -605,12 +641,17 @@ func (p *printer) note(colour, format string, args ...any) {
 	if p.rows {
 		return
 	}
-	if p.plain {
-		p.endLine()
-	}
 	s := unbroken(p.hide(fmt.Sprintf(format, args...)))
 	if p.colour {
 		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
+	}
+	p.line(s)
+}
+
+// line prints a line that is ready for the terminal on standard error.
+func (p *printer) line(s string) {
+	if p.plain {
+		p.endLine()
 	}
 	fmt.Fprintln(p.err, s)
 }

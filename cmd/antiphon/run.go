@@ -255,7 +255,7 @@ func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	}
 	who := newPerson(std)
 	if c.screen != nil {
-		who.colour, who.columns = c.screen.colour, c.screen.size
+		who.look, who.columns = lookOf(c.screen.colour, c.screen.plain), c.screen.size
 	}
 	return std, who
 }
@@ -288,6 +288,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	p := newPrinter(std, env)
 	p.screen, p.quiet, p.whole, p.mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
 	p.colour = p.colour && !c.Plain
+	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
 	p.recall(h.Session)
 	show := p.show
 	if c.JSON {

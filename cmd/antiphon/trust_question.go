@@ -55,7 +55,7 @@ func (t *truster) show(c trust.Claim) (s shown, hidden int) {
 
 // display prints lines, keeps them as what was seen, and returns how many rows are hidden.
 func (t *truster) display(s shown) (hidden int) {
-	rows := s.rows(t.columns(), false)
+	rows := s.rows(t.columns(), unmarked)
 	if t.who != nil {
 		rows, hidden = folded(rows)
 	}
@@ -93,7 +93,7 @@ func (t *truster) reply(ctx context.Context, question string, s shown, hidden *i
 		return answer, ok, err
 	}
 	fmt.Fprintf(t.std.err, "   %s not been shown yet; here are all:\n", have(*hidden))
-	for _, row := range s.rows(t.columns(), false) {
+	for _, row := range s.rows(t.columns(), unmarked) {
 		fmt.Fprintln(t.std.err, row)
 	}
 	*hidden = 0
