@@ -181,7 +181,7 @@ func libraries() string {
 	var list []string
 	for _, m := range info.Deps {
 		switch m.Path {
-		case "github.com/openai/openai-go/v3", "github.com/go-json-experiment/json", "github.com/goccy/go-json":
+		case "github.com/openai/openai-go/v3", "github.com/go-json-experiment/json", "github.com/goccy/go-json", "charm.land/glamour/v2":
 			list = append(list, strings.TrimPrefix(m.Path, "github.com/")+" "+m.Version)
 		}
 	}

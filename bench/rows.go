@@ -80,6 +80,10 @@ func rows() []row {
 	}
 	list = append(list, largestRow(), chatDeltasRow(), embedRow("embeddings as base64", false, 5, 15), embedRow("embeddings as numbers", true, 1.5, 2))
 	list = append(list, bodyRows()...)
+	list = append(list, markdownRow("Markdown while it streams", longReply(2)))
+	if recorded := recordedReplies(400); len(recorded) > 0 {
+		list = append(list, markdownRow("Markdown while recorded replies stream", recorded))
+	}
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}

@@ -67,12 +67,8 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	left -= len(queued)
 	works := t.works(width, max(0, left-1), now)
 	left -= len(works)
-	t.lines = append(t.lines, t.mark.relieve(width, max(1, left))...)
-	var tail []string
-	for _, line := range t.mark.tail() {
-		tail = append(tail, wrapped(line, width)...)
-	}
-	tail = tail[max(0, len(tail)-max(0, left)):]
+	finished, tail := t.mark.shown(width, left)
+	t.lines = append(t.lines, finished...)
 
 	f.rows = append(f.rows, tail...)
 	f.rows = append(f.rows, works...)

@@ -76,6 +76,16 @@ func (m *markdown) tail() (lines []string) {
 	return lines
 }
 
+// shown returns the unfinished end as at most so many rows, and the lines of it that are
+// finished because they do not fit.
+func (m *markdown) shown(width, most int) (finished, rows []string) {
+	finished = m.relieve(width, max(1, most))
+	for _, line := range m.tail() {
+		rows = append(rows, wrapped(line, width)...)
+	}
+	return finished, rows[max(0, len(rows)-max(0, most)):]
+}
+
 // relieve returns lines of an unfinished end that takes more than the given rows, so that
 // the rest takes at most that many.
 func (m *markdown) relieve(width, most int) (lines []string) {
