@@ -253,16 +253,10 @@ func (a *attached) askNext(ctx context.Context) error {
 			return err
 		}
 	}
-	err = agent.Decide(ctx, s, d)
-	if err == nil {
-		err = wasFirst(ctx, a.store, s, p, d)
-	}
+	err = worker.Answer(ctx, a.store, a.info.ID, d)
 	if errors.Is(err, agent.ErrDecided) {
 		fmt.Fprintf(a.std.err, "   %s\n", visible(err.Error()))
 		return nil
-	}
-	if err == nil {
-		_, err = worker.Wake(ctx, a.store, a.info.ID)
 	}
 	return err
 }

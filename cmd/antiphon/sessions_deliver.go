@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
@@ -158,10 +157,7 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 					return err
 				}
 			}
-			if err := agent.Decide(ctx, s, d); err != nil {
-				return err
-			}
-			if err := wasFirst(ctx, store, s, p, d); err != nil {
+			if err := worker.Answer(ctx, store, info.ID, d); err != nil {
 				return err
 			}
 			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
@@ -300,37 +296,4 @@ func answerTo(ctx context.Context, s *session.Session, p agent.PendingApproval) 
 		}
 	}
 	return nil
-}
-
-// wasFirst waits a moment until the run that is under way has taken an answer. The error
-// names who was first, if it was somebody else.
-func wasFirst(ctx context.Context, store keeper, outer *session.Session, p agent.PendingApproval, d agent.Decision) error {
-	s, err := session.Open(ctx, store, p.Session)
-	if err != nil {
-		return err
-	}
-	waits := func() bool {
-		for d, err := range s.Deliveries(ctx) {
-			if err == nil && slices.ContainsFunc(d.Bodies, func(b session.Body) bool {
-				a, ok := b.(session.Approval)
-				return ok && a.CallID == p.CallID && a.Number == p.Number
-			}) {
-				return true
-			}
-		}
-		return false
-	}
-	if waits() {
-		look, stop := context.WithTimeout(ctx, 2*time.Second)
-		defer stop()
-		for _, err := range s.Watch(look, int64(len(s.Log()))) {
-			if err != nil || !waits() {
-				break
-			}
-		}
-		if waits() {
-			return nil // a run that is in the middle of something takes it later
-		}
-	}
-	return agent.Decide(ctx, outer, d) // it is there already, or another one is
 }
