@@ -29,6 +29,7 @@ const (
 	Compact       Feature = "compact"
 	WebSocket     Feature = "websocket"
 	Chat          Feature = "chat"
+	Sessions      Feature = "sessions" // the routes for front ends
 )
 
 // has reports whether a feature is enabled and the backend supports it.
@@ -41,6 +42,8 @@ func (s *Server) has(f Feature) bool {
 		_, ok = s.Backend.(TokenCounter)
 	case Compact:
 		_, ok = s.Backend.(Compactor)
+	case Sessions:
+		ok = s.Sessions != nil
 	}
 	return ok && !slices.Contains(s.Without, f)
 }
@@ -72,6 +75,26 @@ var routes = []route{
 	{http.MethodGet, "conversations/{}/items/{}", Conversations, (*Server).conversationItem},
 	{http.MethodDelete, "conversations/{}/items/{}", Conversations, (*Server).deleteConversationItem},
 	{http.MethodPost, "chat/completions", Chat, (*Server).chat},
+	{http.MethodGet, front, Sessions, (*Server).sessions},
+	{http.MethodGet, front + "/{}", Sessions, (*Server).sessions},
+	{http.MethodGet, front + "/{}/events", Sessions, (*Server).sessions},
+	{http.MethodPost, front + "/{}/input", Sessions, (*Server).sessions},
+	{http.MethodPost, front + "/{}/approvals", Sessions, (*Server).sessions},
+	{http.MethodPost, front + "/{}/stop", Sessions, (*Server).sessions},
+}
+
+// front is the path of the routes for front ends, which are not part of the API.
+const front = "antiphon/v1/sessions"
+
+// sessions passes a request on, with a path that begins at the route.
+func (s *Server) sessions(c *call) *Error {
+	r := c.r.Clone(c.r.Context())
+	_, rest, _ := strings.Cut(r.URL.EscapedPath(), "/"+front)
+	r.URL.RawPath = "/" + front + rest
+	_, rest, _ = strings.Cut(r.URL.Path, "/"+front)
+	r.URL.Path = "/" + front + rest
+	s.Sessions.ServeHTTP(c.w, r)
+	return nil
 }
 
 // socketRoute has the same path as the route that creates responses.
@@ -154,6 +177,9 @@ func Pattern(r *http.Request) string {
 }
 
 func (r *route) name() string {
+	if strings.HasPrefix(r.path, front) {
+		return r.method + " /" + strings.ReplaceAll(r.path, "{}", "{id}")
+	}
 	return r.method + " /v1/" + strings.ReplaceAll(r.path, "{}", "{id}")
 }
 
@@ -164,6 +190,10 @@ func segments(path string) []string {
 		switch name {
 		case "models", "responses", "conversations", "chat":
 			return list[i:]
+		case "antiphon":
+			if strings.HasPrefix(strings.Join(list[i:], "/")+"/", front+"/") {
+				return list[i:]
+			}
 		}
 	}
 	return nil

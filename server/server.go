@@ -31,6 +31,9 @@ type Server struct {
 	// Silence and ErrorLog of this server, unless it has its own, and is closed with it. It
 	// cannot be used otherwise, nor have a server beside it.
 	Beside *Server
+	// Sessions serves the routes for front ends, at /antiphon/v1/sessions: see package
+	// server/sessions. Nil means that there are none.
+	Sessions http.Handler
 	// Without lists the parts of the API that this server does not serve.
 	Without []Feature
 	// MaxBody is the largest request in bytes; 0 means 256 MiB.

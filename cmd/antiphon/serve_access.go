@@ -16,10 +16,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/access"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -101,6 +103,7 @@ type serving struct {
 	errors    *log.Logger
 	guard     *access.Guard
 	ledger    *access.Ledger
+	audit     *audit.Log // nil if there is none
 
 	mu       sync.Mutex
 	backends []*agents.Backend
@@ -127,6 +130,9 @@ func (s *serving) begin(std stdio, env environment) error {
 		return err
 	}
 	if s.ledger, err = s.ledgerFlag.ledger(env); err != nil {
+		return err
+	}
+	if s.audit, err = auditLog(env); err != nil {
 		return err
 	}
 	logged := hider{std, env.Hider()}
@@ -182,7 +188,21 @@ func (s *serving) server(project string) (*server.Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backends = append(s.backends, b)
-	return &server.Server{Backend: b, Beside: up, ErrorLog: s.errors}, nil
+	made := &server.Server{Backend: b, Beside: up, ErrorLog: s.errors}
+	if project != "" {
+		made.Sessions = s.sessions(project)
+	}
+	return made, nil
+}
+
+// sessions returns the routes for front ends. There are none without keys: every program of
+// the machine could read all conversations, and speak in them. V3
+func (s *serving) sessions(project string) *sessions.Handler {
+	h := &sessions.Handler{Store: s.store, Owner: project, Log: func(err error) { s.errors.Print(unbroken(err.Error())) }}
+	if s.audit != nil {
+		h.Record = s.audit.Write
+	}
+	return h
 }
 
 // record writes what a response has used.

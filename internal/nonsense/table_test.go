@@ -35,6 +35,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/server/mcpserver"
+	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -326,6 +327,7 @@ var functions = []function{
 	{"server", "NewWriter", server.NewWriter},
 	{"server/access", "OpenKeys", access.OpenKeys},
 	{"server/access", "OpenLedger", access.OpenLedger},
+	{"server/sessions", "CheckURL", sessions.CheckURL},
 	{"session", "IsBreakNote", session.IsBreakNote},
 	{"session", "AppendEntry", session.AppendEntry},
 	{"session", "ParseEntry", session.ParseEntry},
@@ -447,6 +449,7 @@ var functions = []function{
 	{"trust", "OpenLedger", trust.OpenLedger},
 	{"trust", "GrantOf", trust.GrantOf},
 	{"trust", "Open", trust.Open},
+	{"worker", "Answer", worker.Answer},
 	{"worker", "AwaitsApproval", worker.AwaitsApproval},
 	{"worker", "AddSchedule", worker.AddSchedule},
 	{"worker", "Schedules", worker.Schedules},
@@ -1012,6 +1015,14 @@ var types = []typ{
 	{"server/gateway", reflect.TypeFor[gateway.Store]()},
 	{"server/mcpserver", reflect.TypeFor[mcpserver.Agent]()},
 	{"server/mcpserver", reflect.TypeFor[mcpserver.Server]()},
+	{"server/sessions", reflect.TypeFor[sessions.Client]()},
+	{"server/sessions", reflect.TypeFor[sessions.Event]()},
+	{"server/sessions", reflect.TypeFor[sessions.Handler]()},
+	{"server/sessions", reflect.TypeFor[sessions.Status]()},
+	{"server/sessions", reflect.TypeFor[sessions.Session]()},
+	{"server/sessions", reflect.TypeFor[sessions.Page]()},
+	{"server/sessions", reflect.TypeFor[sessions.Receipt]()},
+	{"server/sessions", reflect.TypeFor[sessions.Answered]()},
 	{"session", reflect.TypeFor[session.Immediate]()},
 	{"session", reflect.TypeFor[session.Locker]()},
 	{"session", reflect.TypeFor[session.Holder]()},

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -25,10 +26,21 @@ func NewWriter(w io.Writer) *Writer { return &Writer{dst: w} }
 // contain any bytes; CR, LF and CRLF in it are written as line breaks of the format,
 // so a reader receives each of them as LF. A line break in typ is an error.
 func (w *Writer) Event(typ string, data []byte) error {
+	w.buf = w.buf[:0]
+	return w.event(typ, data)
+}
+
+// Numbered is like Event for an event with an id.
+func (w *Writer) Numbered(id int64, typ string, data []byte) error {
+	w.buf = append(strconv.AppendInt(append(w.buf[:0], "id: "...), id, 10), '\n')
+	return w.event(typ, data)
+}
+
+// event adds an event to buf and sends it.
+func (w *Writer) event(typ string, data []byte) error {
 	if strings.ContainsAny(typ, "\r\n") {
 		return fmt.Errorf("event type %q holds a line break", typ)
 	}
-	w.buf = w.buf[:0]
 	if typ != "" {
 		w.buf = append(w.buf, "event: "...)
 		w.buf = append(w.buf, typ...)

@@ -177,6 +177,9 @@ func (req *request) serve(r *http.Request) *server.Error {
 	if req.key != nil {
 		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, Approves: req.key.May(ScopeApprove)})
 	}
+	if req.key != nil && strings.Contains(server.Pattern(r), frontRoutes) {
+		w.allowed = func() bool { return g.Keys.still(req.key.ID, g.now()) }
+	}
 	r = r.WithContext(ctx)
 	r.Body = body
 	s.ServeHTTP(w, r)
@@ -229,14 +232,23 @@ func (g *Guard) Required() (bool, error) {
 	return g.required, err
 }
 
-// socketRoute is that of WebSockets.
-const socketRoute = "GET /v1/responses"
+const (
+	// socketRoute is that of WebSockets.
+	socketRoute = "GET /v1/responses"
+	// frontRoutes is the beginning of the paths for front ends.
+	frontRoutes = " /antiphon/v1/sessions"
+)
 
 // scoped checks the scope that a route needs.
 func (req *request) scoped(r *http.Request) *server.Error {
 	switch route := server.Pattern(r); {
 	case route == "": // the server says what there is
 		return nil
+	case strings.Contains(route, frontRoutes):
+		if strings.HasSuffix(route, "/approvals") {
+			return req.needs(ScopeApprove)
+		}
+		return req.needs(ScopeSessions)
 	case strings.HasPrefix(route, "GET /v1/models"):
 		if req.key == nil || req.key.May(ScopeRead) {
 			return nil
@@ -461,8 +473,11 @@ type writer struct {
 	control  *http.ResponseController
 	patience time.Duration
 	first    func() // is called before the headers are sent; it may be nil
-	status   int
-	bytes    int64
+	// allowed reports whether the client may still read: a stream of a session has no end
+	// at which a key that was revoked would be noticed. It may be nil.
+	allowed func() bool
+	status  int
+	bytes   int64
 }
 
 // Unwrap is for [http.ResponseController].
@@ -487,6 +502,9 @@ func (w *writer) begin(status int) {
 func (w *writer) Write(data []byte) (int, error) {
 	if w.status == 0 {
 		w.begin(http.StatusOK)
+	}
+	if w.allowed != nil && !w.allowed() {
+		return 0, errRevoked
 	}
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // not all can
 	n, err := w.ResponseWriter.Write(data)

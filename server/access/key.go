@@ -27,6 +27,10 @@ const (
 	// ScopeRead is for reading stored responses, conversations and their items, and for the
 	// list of models.
 	ScopeRead Scope = "read"
+	// ScopeSessions is for the routes of front ends: for reading the sessions of the project
+	// whole, also the instructions of agents and the outputs of their tools, for saying
+	// something to them, and for stopping their runs.
+	ScopeSessions Scope = "sessions"
 	// ScopeApprove is for answering requests for approval. All keys see them.
 	ScopeApprove Scope = "approve"
 	// ScopeAdmin is for the measures at /metrics.
@@ -34,7 +38,7 @@ const (
 )
 
 // Scopes are all scopes.
-var Scopes = []Scope{ScopeModels, ScopeRead, ScopeApprove, ScopeAdmin}
+var Scopes = []Scope{ScopeModels, ScopeRead, ScopeSessions, ScopeApprove, ScopeAdmin}
 
 // Limits are what a key may use. 0 means no limit.
 type Limits struct {

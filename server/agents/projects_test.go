@@ -24,6 +24,8 @@ import (
 	"github.com/antiphon-go/antiphon/server/access"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/server/sessions"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -39,7 +41,11 @@ type tenants struct {
 	ids    map[string][]string // that a project has seen, by project
 	steps  int
 	models []string
+	front  bool // sessions are served
 }
+
+// front is where the routes of sessions begin.
+const front = sessions.Path
 
 const (
 	red  = "red"
@@ -57,6 +63,11 @@ func other(project string) string {
 func guarded(t *testing.T, make func(project string) server.Backend) *tenants {
 	t.Helper()
 	return guardedBy(t, func(project string) *server.Server { return &server.Server{Backend: make(project)} })
+}
+
+// sessionsOf serves the sessions of a project.
+func sessionsOf(t *testing.T, in store.Store, project string) *sessions.Handler {
+	return &sessions.Handler{Store: in, Owner: project, Log: func(err error) { t.Log("logged:", err) }}
 }
 
 func guardedBy(t *testing.T, make func(project string) *server.Server) *tenants {
@@ -101,7 +112,11 @@ func goServe(ctx context.Context, g *access.Guard, l net.Listener) <-chan error 
 
 func (w *tenants) send(project, method, path, body string) (int, string) {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.base+path, strings.NewReader(body))
+	base := w.base
+	if strings.HasPrefix(path, front) {
+		base = strings.TrimSuffix(base, "/v1/")
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), method, base+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -179,7 +194,12 @@ func (w *tenants) act(project string) {
 	previous, conversation, thing := w.any(project, "resp_"), w.any(project, "conv_"), w.any(project, "msg_")
 	model := w.models[w.random.IntN(len(w.models))]
 	method, path, body := "POST", "responses", ""
-	switch w.random.IntN(9) {
+	kinds := 9
+	if w.front {
+		kinds = 13
+	}
+	talk := w.any(project, "api-")
+	switch w.random.IntN(kinds) {
 	case 0, 1:
 		body = fmt.Sprintf(`{"model":%q,"input":[%s],"background":%v}`, model, message, w.random.IntN(3) == 0)
 	case 2:
@@ -196,6 +216,17 @@ func (w *tenants) act(project string) {
 		path, body = "conversations/"+conversation+"/items", fmt.Sprintf(`{"items":[%s]}`, message)
 	case 8:
 		method, path = "GET", "responses/"+previous+"/input_items?limit=100"
+	case 9:
+		method, path = "GET", front+"?limit=100"
+	case 10:
+		method, path = "GET", front+"/"+talk+"/events?follow=false"
+	case 11:
+		path, body = front+"/"+talk+"/input", fmt.Sprintf(`{"input":"%s %d"}`, wordOf(project), w.steps)
+	case 12:
+		method, path = "GET", front+"/"+talk
+	}
+	if strings.HasPrefix(path, front+"/") && talk == "" {
+		return
 	}
 	if strings.Contains(path, "//") || strings.Contains(body, `"previous_response_id":""`) || strings.Contains(body, `"conversation":""`) || strings.Contains(body, `"id":""`) {
 		return
@@ -217,8 +248,8 @@ func (w *tenants) guess(project, id string) {
 		}
 		return r
 	}, id)
-	kind, _, _ := strings.Cut(id, "_")
-	unknown = kind + "_" + strings.SplitN(unknown, "_", 2)[1]
+	kind := strings.IndexAny(id, "_-") + 1
+	unknown = id[:kind] + unknown[kind:]
 	input := fmt.Sprintf(`{"role":"user","content":%q}`, wordOf(project))
 	for _, route := range []struct{ method, path, body string }{
 		{"GET", "responses/ID", ""},
@@ -239,6 +270,14 @@ func (w *tenants) guess(project, id string) {
 		{"POST", "responses", `{"model":"it","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_ID_1","approve":true}]}`},
 		{"POST", "responses", `{"model":"it","previous_response_id":"ID","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}]}`},
 		{"GET", "models/ID", ""},
+		{"GET", front + "/ID", ""},
+		{"GET", front + "/ID/events?follow=false", ""},
+		{"GET", front + "/own/events?follow=false&session=ID", ""},
+		{"GET", front + "?after=ID", ""},
+		{"POST", front + "/ID/input", `{"input":"` + wordOf(project) + `"}`},
+		{"POST", front + "/ID/stop", `{}`},
+		{"POST", front + "/ID/approvals", `{"call_id":"c","number":1,"approve":true}`},
+		{"POST", front + "/own/approvals", `{"session":"ID","call_id":"c","number":1,"approve":true}`},
 	} {
 		ask := func(id string) (int, string) {
 			replace := func(s string) string { return strings.ReplaceAll(s, "ID", id) }
@@ -271,6 +310,8 @@ func (w *tenants) isolated(steps int) {
 				path = "responses/" + id
 			case strings.HasPrefix(id, "conv_"):
 				path = "conversations/" + id
+			case strings.HasPrefix(id, "api-"):
+				path = front + "/" + id
 			default:
 				continue
 			}
@@ -310,12 +351,18 @@ func TestProjectsOfAgents(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	w := guarded(t, func(project string) server.Backend {
-		return &agents.Backend{
+	for _, project := range []string{red, blue} { // the names are the same, and the sessions are not
+		if err := in.Create(t.Context(), session.Info{ID: "api-of-" + project, Name: "own", Path: "/" + project, Owner: project}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := guardedBy(t, func(project string) *server.Server {
+		return &server.Server{Sessions: sessionsOf(t, in, project), Backend: &agents.Backend{
 			Store: in, Owner: project, Log: func(err error) { t.Log("logged:", err) },
 			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
-		}
+		}}
 	})
+	w.front = true
 	w.isolated(steps(t, 80))
 }
 
@@ -351,9 +398,9 @@ func TestProjectsBeside(t *testing.T) {
 			Store: in, Owner: project, Log: func(err error) { t.Log("logged:", err) },
 			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
 		}
-		return &server.Server{Backend: b, Beside: &server.Server{Backend: up, Store: &gateway.Store{In: in, Owner: project}}}
+		return &server.Server{Backend: b, Sessions: sessionsOf(t, in, project), Beside: &server.Server{Backend: up, Store: &gateway.Store{In: in, Owner: project}}}
 	})
-	w.models = []string{"it", "other"}
+	w.models, w.front = []string{"it", "other"}, true
 	w.isolated(steps(t, 80))
 }
 

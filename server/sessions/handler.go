@@ -1,0 +1,379 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// Path is where the routes begin.
+const Path = "/antiphon/v1/sessions"
+
+// Handler serves the routes. It does not know keys: a handler around it decides who may
+// call it, such as that of package server/access, and says so by [server.WithCaller]. Set
+// the fields before the first request; then it is safe for concurrent use.
+type Handler struct {
+	// Store has the sessions. The Handler does not close it.
+	Store store.Store
+	// Owner owns the sessions that are served; others are not found. "" serves the
+	// sessions of all owners. V3
+	Owner string
+	// Record is called before an answer about a call counts, with what an audit log should
+	// have of it. An error refuses the answer. It may be nil.
+	Record func(ctx context.Context, records ...audit.Record) error
+	// Log receives errors that clients are not told, such as those of the store. It may be
+	// nil.
+	Log func(err error)
+	// Silence is how long a stream may have nothing to send. Then it sends a comment. 0
+	// means 15 seconds.
+	Silence time.Duration
+}
+
+// mostBody is the largest body of a request, in bytes.
+const mostBody = 1 << 20
+
+// from is how deliveries of this package were given, for those who read the log.
+const from = "session route"
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	err := h.serve(w, r)
+	var known *server.Error
+	switch {
+	case err == nil || r.Context().Err() != nil:
+		return
+	case errors.As(err, &known):
+	case errors.Is(err, session.ErrNotFound):
+		known = &server.Error{Status: http.StatusNotFound, Code: "session_not_found", Message: "Session not found."}
+	default:
+		if h.Log != nil {
+			h.Log(err)
+		}
+		known = &server.Error{Status: http.StatusInternalServerError, Message: "The server had an error while processing your request."}
+	}
+	known.Send(w)
+}
+
+// serve serves a request, or returns why not.
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
+	if nils.Is(h.Store) {
+		return errors.New("sessions: Handler.Store is not set")
+	}
+	rest, ok := strings.CutPrefix(r.URL.Path, Path)
+	name, what, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
+	serve := map[string]func(http.ResponseWriter, *http.Request, session.Info) error{
+		"GET ": h.get, "GET events": h.events, "POST input": h.input, "POST approvals": h.answer, "POST stop": h.stop,
+	}[r.Method+" "+what]
+	switch {
+	case ok && r.Method == http.MethodGet && (rest == "" || rest == "/"):
+		return h.list(w, r)
+	case !ok || serve == nil || !strings.HasPrefix(rest, "/") || name == "":
+		return &server.Error{Status: http.StatusNotFound, Code: "unknown_url", Message: fmt.Sprintf("Unknown request URL: %s %s.", r.Method, r.URL.Path)}
+	}
+	info, err := h.find(r.Context(), name)
+	if err != nil {
+		return err
+	}
+	return serve(w, r, info)
+}
+
+// find returns the session with an id or a name. One of another owner is not found, whoever
+// knows its id. V3
+func (h *Handler) find(ctx context.Context, name string) (session.Info, error) {
+	info, err := h.Store.Info(ctx, name)
+	switch {
+	case err == nil && h.owns(info) && !info.Nested:
+		return info, nil
+	case err != nil && !errors.Is(err, session.ErrNotFound):
+		return info, err
+	}
+	var found []session.Info
+	for info, err := range h.Store.List(ctx, session.Query{Name: name, Owner: h.Owner, Limit: 2}) {
+		if err != nil {
+			return info, err
+		}
+		found = append(found, info)
+	}
+	switch len(found) {
+	case 0:
+		return info, session.ErrNotFound
+	case 1:
+		return found[0], nil
+	}
+	return info, &server.Error{Status: http.StatusConflict, Code: "ambiguous_name", Message: "Several sessions have this name: use an id of the list."}
+}
+
+func (h *Handler) owns(info session.Info) bool { return h.Owner == "" || info.Owner == h.Owner }
+
+// Limits of a page of the list.
+const (
+	usualPage = 20
+	mostPage  = 100
+)
+
+// list serves GET /antiphon/v1/sessions.
+func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
+	if err := given(r, "limit", "after", "name"); err != nil {
+		return err
+	}
+	q := session.Query{Owner: h.Owner, Name: r.URL.Query().Get("name"), After: r.URL.Query().Get("after")}
+	limit, err := number(r, "limit", usualPage, 1, mostPage)
+	if err != nil {
+		return err
+	}
+	q.Limit = int(limit) + 1
+	page := Page{Object: "list", Data: []Session{}}
+	var infos []session.Info
+	for info, err := range h.Store.List(r.Context(), q) {
+		if errors.Is(err, session.ErrBadCursor) {
+			return server.Invalid("invalid_value", "after", "'after' is not the cursor of a list: %v.", session.ErrBadCursor)
+		}
+		if err != nil {
+			return err
+		}
+		infos = append(infos, info) // a list may hold a connection of the store
+	}
+	if len(infos) > int(limit) {
+		infos = infos[:limit]
+		page.Next = infos[limit-1].Cursor
+	}
+	for _, info := range infos {
+		s, err := h.describe(r.Context(), info)
+		switch {
+		case errors.Is(err, session.ErrNotFound): // it was deleted meanwhile
+			continue
+		case err != nil && r.Context().Err() != nil:
+			return err
+		case err != nil: // one that cannot be read hides no other
+			if h.Log != nil {
+				h.Log(err)
+			}
+			s.Status = StatusUnreadable
+		}
+		page.Data = append(page.Data, s)
+	}
+	return send(w, page)
+}
+
+// get serves GET /antiphon/v1/sessions/{id}.
+func (h *Handler) get(w http.ResponseWriter, r *http.Request, info session.Info) error {
+	if err := given(r); err != nil {
+		return err
+	}
+	s, err := h.describe(r.Context(), info)
+	if err != nil {
+		return err
+	}
+	return send(w, s)
+}
+
+// input serves POST /antiphon/v1/sessions/{id}/input.
+func (h *Handler) input(w http.ResponseWriter, r *http.Request, info session.Info) error {
+	var in inputRequest
+	if err := read(w, r, &in); err != nil {
+		return err
+	}
+	if strings.TrimSpace(in.Input) == "" {
+		return server.Invalid("missing_required_parameter", "input", "'input' is empty: it is the text to say.")
+	}
+	d := session.Delivery{Delivered: session.Delivered{Key: in.Key, Queued: in.Later}, Bodies: []session.Body{session.InputItem{Item: item.User(in.Input)}}}
+	return h.deliver(w, r, info, d)
+}
+
+// stop serves POST /antiphon/v1/sessions/{id}/stop.
+func (h *Handler) stop(w http.ResponseWriter, r *http.Request, info session.Info) error {
+	var in stopRequest
+	if err := read(w, r, &in); err != nil {
+		return err
+	}
+	d := session.Delivery{Delivered: session.Delivered{Key: in.Key}, Bodies: []session.Body{session.StopAsked{AfterTurn: in.AfterTurn, Detail: in.Reason}}}
+	return h.deliver(w, r, info, d)
+}
+
+// deliver leaves something in the inbox of a session. D1
+func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, info session.Info, d session.Delivery) error {
+	if d.Key == "" {
+		d.Key = rand.Text()
+	}
+	d.By, d.From = sender(r.Context()), from
+	if err := session.CheckDelivery(d); err != nil {
+		return server.Invalid("invalid_value", "", "%v.", err)
+	}
+	box, err := store.As[session.Inbox](h.Store, "keep deliveries")
+	if err != nil {
+		return err
+	}
+	receipt, err := box.Deliver(r.Context(), info.ID, d)
+	if errors.Is(err, session.ErrKeyUsed) {
+		return &server.Error{Status: http.StatusConflict, Code: "key_used", Param: "key", Message: "Another delivery to the session has this key."}
+	}
+	if err != nil {
+		return err
+	}
+	return send(w, Receipt{Object: "session.delivery", Session: info.ID, Key: d.Key, Number: receipt.Number, Taken: receipt.Taken})
+}
+
+// answer serves POST /antiphon/v1/sessions/{id}/approvals.
+func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info session.Info) error {
+	ctx := r.Context()
+	if c, known := server.CallerOf(ctx); known && !c.Approves {
+		return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: "This key may not do that: it lacks the scope 'approve'."}
+	}
+	var in answerRequest
+	if err := read(w, r, &in); err != nil {
+		return err
+	}
+	switch {
+	case in.CallID == "":
+		return server.Invalid("missing_required_parameter", "call_id", "'call_id' is missing: it names the call, as 'pending' of the session does.")
+	case in.Number < 1:
+		return server.Invalid("missing_required_parameter", "number", "'number' is missing: it is the number of the call, as 'pending' of the session has it.")
+	case in.Approve == nil:
+		return server.Invalid("missing_required_parameter", "approve", "'approve' is missing: true or false.")
+	}
+	d := agent.Decision{
+		Session: cmp.Or(in.Session, info.ID), Number: in.Number, CallID: in.CallID, Allow: *in.Approve, Reason: in.Reason, Arguments: in.Arguments,
+		Remember: in.Remember, By: sender(ctx), From: from, Decided: session.DeciderPerson, Shown: in.Shown,
+	}
+	if err := h.record(ctx, info, d); err != nil {
+		return err
+	}
+	err := worker.Answer(ctx, h.Store, info.ID, d)
+	switch {
+	case errors.Is(err, agent.ErrDecided):
+		return &server.Error{Status: http.StatusConflict, Code: "already_answered", Message: problem(err) + "."}
+	case errors.Is(err, agent.ErrMeaningless):
+		return server.Invalid("invalid_value", "", "%s.", problem(err))
+	case errors.Is(err, agent.ErrNoSuchApproval):
+		return &server.Error{Status: http.StatusNotFound, Code: "no_such_approval", Message: problem(err) + "."}
+	case err != nil:
+		return err
+	}
+	return send(w, Answered{Object: "session.approval", Session: d.Session, CallID: d.CallID, Number: d.Number, Approve: d.Allow})
+}
+
+// problem returns the text of an error about a decision.
+func problem(err error) string {
+	var d *agent.DecisionError
+	if errors.As(err, &d) {
+		return d.Error()
+	}
+	return err.Error()
+}
+
+// record tells the audit log of an answer about a call that waits.
+func (h *Handler) record(ctx context.Context, info session.Info, d agent.Decision) error {
+	if h.Record == nil {
+		return nil
+	}
+	s, err := session.Open(ctx, h.Store, info.ID)
+	if err != nil {
+		return err
+	}
+	pending, err := agent.PendingApprovals(ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, p := range pending {
+		if p.Session == d.Session && p.Number == d.Number && p.CallID == d.CallID {
+			return h.Record(ctx, host.Answered(p, d)...)
+		}
+	}
+	return nil // the answer is refused, or was given before
+}
+
+// sender names who sent a request, for the log.
+func sender(ctx context.Context) string {
+	c, _ := server.CallerOf(ctx)
+	return cmp.Or(c.Key, "a front end")
+}
+
+// read reads the body of a request, which may not have members that are not known.
+func read(w http.ResponseWriter, r *http.Request, into any) error {
+	if err := given(r); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	var large *http.MaxBytesError
+	var known *server.Error
+	switch {
+	case errors.As(err, &known): // of a handler around this one
+		return known
+	case errors.As(err, &large):
+		return &server.Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request is larger than %d bytes.", mostBody)}
+	case err != nil:
+		return server.Invalid("", "", "We could not read the body of your request: %v.", err)
+	}
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
+		return server.Invalid("", "", "We could not parse the JSON body of your request: %v.", err)
+	}
+	return nil
+}
+
+// given refuses parameters of the URL that are not known.
+func given(r *http.Request, names ...string) error {
+	for name := range r.URL.Query() {
+		known := false
+		for _, n := range names {
+			known = known || n == name
+		}
+		if !known {
+			return server.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+		}
+	}
+	return nil
+}
+
+// number returns a parameter of the URL.
+func number(r *http.Request, name string, usual, least, most int64) (int64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return usual, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, server.Invalid("invalid_value", name, "'%s' must be a number from %d to %d.", name, least, most)
+	}
+	return n, nil
+}
+
+// asIs writes what a model sent as arguments, which may be no UTF-8, all the same.
+var asIs = jsontext.AllowInvalidUTF8(true)
+
+// send sends an object.
+func send(w http.ResponseWriter, v any) error {
+	text, err := json.Marshal(v, asIs)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(text) // a client that is gone is not an error
+	return nil
+}
