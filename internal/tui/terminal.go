@@ -40,6 +40,14 @@ type Options struct {
 	Back string
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
+	// Notice is how the person is told that a question waits, or that long work has ended, while
+	// the window does not have the focus: one of [Notices]. "" is the first of them. Tmux says
+	// that the terminal is one in tmux, and About what the notice is about, such as a folder.
+	Notice string
+	Tmux   bool
+	About  string
+	// Tell is called with the text instead, if it is not nil. It must not wait for anything.
+	Tell func(text string)
 }
 
 // Command is a command that can be typed behind a slash.
@@ -496,8 +504,8 @@ func (t *Terminal) work(stop func(), steer func(string) error, others bool) (end
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.stop, t.steer, t.waits = nil, nil, nil
-		if time.Since(t.worked) > longWork {
-			t.ring()
+		if took := time.Since(t.worked); took > longWork {
+			t.ring("the work has ended after " + took.Truncate(time.Second).String())
 		}
 		t.changed()
 	}
@@ -511,7 +519,7 @@ func (t *Terminal) Ask() (end func()) {
 	if !t.asking {
 		t.asking, t.stashed = true, state{t.compose.sent(), t.compose.at}
 		t.compose.clear()
-		t.ring()
+		t.ring("a question waits for you")
 	}
 	t.changed()
 	return func() {
@@ -526,15 +534,8 @@ func (t *Terminal) Ask() (end func()) {
 	}
 }
 
-// longWork is the time after which the end of work is worth a bell.
+// longWork is the time after which the end of work is worth a notice.
 const longWork = 10 * time.Second
-
-// ring rings the terminal's bell if the person looks at something else.
-func (t *Terminal) ring() {
-	if t.blurred {
-		t.raw = append(t.raw, '\a')
-	}
-}
 
 // Lines returns the answers to questions as lines.
 func (t *Terminal) Lines() io.Reader { return &answers{t: t} }
