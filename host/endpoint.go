@@ -337,6 +337,8 @@ type Link struct {
 	API            string          // the name of Dialect
 	Dialect        dialect.Dialect // the wire API
 	Transport      string
+	// Kept is set if Key is one that is kept for this place, and not that of OPENAI_API_KEY.
+	Kept bool
 	// KeptBack says why a key is not sent. It is "" if the key is sent or there is none.
 	KeptBack string
 }
@@ -366,6 +368,7 @@ func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 	if l.BaseURL, l.Key, held = e.address(file, env); held {
 		l.KeptBack = "OPENAI_API_KEY is not sent to the base_url of the file; name it with " + front.Terms.name("Endpoint.BaseURL") + " to send it"
 	}
+	l.Kept = !l.Key.IsZero() && l.Key.Reveal() == env.kept(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)).Reveal()
 	u, err := endpoint.URL(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL), "/")
 	if err != nil {
 		return nil, err
@@ -483,18 +486,21 @@ func (f *FrontEnd) tellRetry(err error, wait time.Duration, _ int) {
 }
 
 // address returns the base URL and the key to send there. The key belongs to the
-// user who runs the program. A base_url in a file gets it only if the environment
-// names the same place, or one above it; held is true if it does not get it.
+// user who runs the program. A base_url in a file gets that of the environment only if
+// the environment names the same place, or one above it; held is true if it does not get
+// it. A key that is kept for the place goes there in any case.
 func (e *Endpoint) address(file said, env Environment) (base string, key endpoint.Key, held bool) {
 	key = endpoint.NewKey(env["OPENAI_API_KEY"])
-	fromEnv := env["OPENAI_BASE_URL"]
-	if e.BaseURL != "" || file.baseURL == "" {
-		return cmp.Or(e.BaseURL, fromEnv), key, false
+	own := cmp.Or(env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL)
+	base = cmp.Or(e.BaseURL, file.baseURL, env["OPENAI_BASE_URL"])
+	at := cmp.Or(base, endpoint.DefaultBaseURL)
+	if kept := env.kept(at); !kept.IsZero() && (key.IsZero() || !below(at, own)) {
+		return base, kept, false
 	}
-	if !key.IsZero() && !below(file.baseURL, cmp.Or(fromEnv, endpoint.DefaultBaseURL)) {
-		return file.baseURL, endpoint.Key{}, true
+	if e.BaseURL == "" && file.baseURL != "" && !key.IsZero() && !below(file.baseURL, own) {
+		return base, endpoint.Key{}, true
 	}
-	return file.baseURL, key, false
+	return base, key, false
 }
 
 // Configured returns a function that reports whether a file's base URL sends nothing to

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -78,6 +79,35 @@ func Environ(list []string) Environment {
 		}
 	}
 	return env
+}
+
+// keptPrefix begins the names under which keys for endpoints are held. No process has a
+// variable of such a name, so no file can name one.
+const keptPrefix = "\x00key "
+
+// WithKey returns a copy of the environment that also holds a key for an endpoint, such as
+// one that a person keeps in a keyring. The key is sent to the base URL and to what is below
+// it, and nowhere else. OPENAI_API_KEY has precedence at OPENAI_BASE_URL, or at OpenAI's
+// endpoint if that is not set.
+func (e Environment) WithKey(baseURL string, key endpoint.Key) Environment {
+	with := maps.Clone(e)
+	if with == nil {
+		with = Environment{}
+	}
+	with[keptPrefix+baseURL] = key.Reveal()
+	return with
+}
+
+// kept returns the key that is held for a base URL: of the places that it is below, the
+// longest counts.
+func (e Environment) kept(baseURL string) (key endpoint.Key) {
+	longest := ""
+	for name, value := range e {
+		if at, ok := strings.CutPrefix(name, keptPrefix); ok && len(at) > len(longest) && below(baseURL, at) {
+			longest, key = at, endpoint.NewKey(value)
+		}
+	}
+	return key
 }
 
 // Lookup returns a variable, and whether it is set.
@@ -155,6 +185,11 @@ func distinct(value string) bool {
 func (e Environment) keys() (list []string) {
 	for _, name := range []string{"OPENAI_API_KEY", StoreSecret} {
 		if value := strings.TrimSpace(e[name]); value != "" {
+			list = append(list, value)
+		}
+	}
+	for name, value := range e {
+		if strings.HasPrefix(name, keptPrefix) && value != "" {
 			list = append(list, value)
 		}
 	}

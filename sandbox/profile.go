@@ -437,7 +437,7 @@ func fromVariables() (list []string) {
 
 // homeSecrets lists the places of keys and passwords in a user's home.
 var homeSecrets = []string{
-	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/op",
+	".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".config/gcloud", ".config/gh", ".config/hub", ".config/op", ".config/antiphon/keys",
 	".config/git/credentials", ".git-credentials", ".netrc", ".npmrc", ".pypirc", ".gem/credentials", ".cargo/credentials", ".cargo/credentials.toml",
 	".m2/settings.xml", ".gradle/gradle.properties", ".pgpass", ".my.cnf", ".vault-token", ".terraform.d", ".password-store",
 	".local/share/keyrings", ".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".bash_history", ".zsh_history",

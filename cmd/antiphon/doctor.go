@@ -232,6 +232,8 @@ func shownURL(base string) string {
 
 func keyNote(l *subject, known endpoint.Profile, env environment) string {
 	switch {
+	case l.Kept:
+		return "of antiphon login, sent to this endpoint only"
 	case !l.Key.IsZero():
 		return "OPENAI_API_KEY, sent to this endpoint only"
 	case env["OPENAI_API_KEY"] != "" && l.BaseURL != "":

@@ -55,7 +55,7 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 		config.UserAgent = userAgent()
 		if key, ok := keys[strings.ToLower(link.Host)]; ok {
 			config.Key = key
-		} else if !c.theirs(link, env, alone) {
+		} else if !link.Kept && !c.theirs(link, env, alone) {
 			config.Key, config.Account = endpoint.Key{}, ""
 		}
 		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config})
