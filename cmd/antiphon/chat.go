@@ -77,7 +77,7 @@ Examples:
 }
 
 // Run holds the conversation.
-func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error {
+func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own settings) error {
 	out, isFile := std.out.(*os.File)
 	in, alsoFile := std.in.(*os.File)
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
@@ -99,7 +99,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment) error
 		return err
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
-	t := &dialogue{found: attach, tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	t := &dialogue{found: attach, own: own, tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if c.Plain {
 		t.face = newPlainFace(std)
 	} else {
@@ -221,6 +221,7 @@ type dialogue struct {
 	chat   *chatCommand
 	run    *runCommand
 	env    environment
+	own    settings
 	cfg    host.Config
 	face   face
 	colour bool
@@ -882,9 +883,23 @@ var chatCommands = []tui.Command{
 type liveFace struct{ t *tui.Terminal }
 
 func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*liveFace, error) {
-	editor := strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"]))
-	t, err := tui.Open(tui.Options{In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Editor: editor})
-	return &liveFace{t}, err
+	how, err := parseNotify(env["ANTIPHON_NOTIFY"])
+	if err != nil {
+		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
+	}
+	f := &liveFace{}
+	options := tui.Options{
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
+		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
+	}
+	if folder, err := os.Getwd(); err == nil {
+		options.About = filepath.Base(folder)
+	}
+	if how.command != nil {
+		options.Tell = how.teller(env, func(problem string) { fmt.Fprintln(f.notes(), "!! "+printable(env.Hide(problem))) })
+	}
+	f.t, err = tui.Open(options)
+	return f, err
 }
 
 func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }

@@ -139,7 +139,10 @@ func (t *dialogue) model(ctx context.Context, name string) error {
 	if name == "" {
 		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", asking(&t.print.setup))
 	}
-	return t.reopen(ctx, func(cfg *host.Config) { cfg.Endpoint.Model = name })
+	model, at := t.own.model(name)
+	return t.reopen(ctx, func(cfg *host.Config) {
+		cfg.Endpoint.Model, cfg.Endpoint.BaseURL = model, cmp.Or(at, cfg.Endpoint.BaseURL)
+	})
 }
 
 func (t *dialogue) chooseEffort(level string) error {

@@ -87,7 +87,12 @@ type grammar struct {
 	Doctor   doctorCommand   `cmd:"" help:"Look at the configuration and try what an endpoint can do."`
 	Config   configCommand   `cmd:"" help:"Print what is configured, and where each value comes from."`
 	Models   modelsCommand   `cmd:"" help:"List the models that an endpoint offers."`
+	Login    loginCommand    `cmd:"" help:"Keep the key of an endpoint, in the keyring or a file of your own."`
+	Logout   logoutCommand   `cmd:"" help:"Forget the key of an endpoint."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+
+	Completion completionCommand `cmd:"" help:"Print a script that completes commands in a shell."`
+	Man        manCommand        `cmd:"" help:"Print the manual page of a command."`
 }
 
 // flagGroups are the headings for the flags of antiphon run.
@@ -110,6 +115,7 @@ approve it, 130 interrupted.`
 
 // run is the program: it returns the exit code. The tests call it as main does.
 func run(ctx context.Context, args, env []string, std stdio) int {
+	hide := func(text string) string { return host.Environ(env).Hide(text) }
 	out := &printed{Writer: std.out}
 	if !terminal(std.out) { // a terminal stays what it is, for the status line
 		std.out = out
@@ -126,9 +132,12 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {
-		return report(std, env, args, err)
+		return report(std, hide, args, err)
 	}
 	parser.Model.HelpFlag.Help = "Show this help."
+	if len(args) > 0 && args[0] == completes {
+		return report(std, hide, args, complete(ctx, std.out, parser, host.Environ(env), args[1:]))
+	}
 	var unread error
 	piped := func() bool { // text is piped in, and not only an empty pipe of a supervisor
 		if _, isFile := std.in.(*os.File); !isFile || !hasInput(std.in) {
@@ -144,40 +153,48 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	}
 	args = usual(args, piped, commandNames(parser))
 	if unread != nil {
-		return report(std, env, args, unread)
+		return report(std, hide, args, unread)
 	}
 	for _, arg := range args {
 		if !utf8.ValidString(arg) {
-			return report(std, env, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
+			return report(std, hide, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
 		}
 	}
 	command, err := parser.Parse(args)
 	if out.err != nil { // what was printed so far, such as help, is incomplete
-		return report(std, env, args, out.err)
+		return report(std, hide, args, out.err)
 	}
 	if exited { // kong continues after --help, and may report an argument that help does not need
 		return code
 	}
 	if found := (*exitError)(nil); errors.As(err, &found) { // of a file of flags
-		return report(std, env, args, found)
+		return report(std, hide, args, found)
 	}
 	if err != nil {
-		return report(std, env, args, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
+		return report(std, hide, args, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
 	if err := filledFlags(command); err != nil {
-		return report(std, env, args, err)
+		return report(std, hide, args, err)
 	}
 	own, err := readSettings(host.Environ(env))
 	if err != nil && command.Selected().Name != "version" {
-		return report(std, env, args, err)
+		return report(std, hide, args, err)
 	}
-	if err = command.Run(std, own.over(host.Environ(env)), own); err == nil {
+	own.unalias(command)
+	full := own.over(host.Environ(env))
+	if err == nil && asksEndpoints(command.Command()) {
+		if full, err = withKept(full, std.err); err != nil {
+			return report(std, hide, args, err)
+		}
+	}
+	if err = command.Run(std, full, own); err == nil {
 		err = out.err
 	}
+	hide = full.Hide
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
-	return report(std, env, args, err)
+	return report(std, hide, args, err)
 }
 
 // filledFlags returns an error for a flag with an empty text or list, for example
@@ -284,6 +301,9 @@ func plainer(err error) string {
 		said = slip.said.ReplaceAllString(said, slip.plain)
 	}
 	flag, unknown := strings.CutPrefix(said, "unknown flag ")
+	if helpFor(err) == "antiphon login" && !strings.HasPrefix(said, "missing: ") { // what is too much may be the key
+		return "name one endpoint, and nothing else; the key is asked for, or read from standard input"
+	}
 	if unknown && helpFor(err) == "antiphon sessions search" {
 		flag, _, _ = strings.Cut(flag, ", did you mean")
 		return fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
@@ -361,8 +381,9 @@ func (e *exitError) Unwrap() error { return e.err }
 
 func usage(err error) error { return &exitError{exitUsage, err} }
 
-// report prints the error of a command line and returns its exit code.
-func report(std stdio, env, args []string, err error) int {
+// report prints the error of a command line, without what is to be hidden, and returns its exit
+// code.
+func report(std stdio, hide func(string) string, args []string, err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -371,7 +392,7 @@ func report(std stdio, env, args []string, err error) int {
 	if errors.As(err, &exit) && exit.err == nil {
 		return code
 	}
-	message := host.Environ(env).Hide(strings.Join(eachOnce(err), "\n"))
+	message := hide(strings.Join(eachOnce(err), "\n"))
 	var problems chatmd.ErrorList
 	var provider *endpoint.Error
 	switch {

@@ -21,6 +21,10 @@
 //	antiphon audit show          show who agreed to what, and what was started
 //	antiphon doctor [FILE]       check the configuration and the endpoint
 //	antiphon models              list the models of the endpoint
+//	antiphon login NAME          keep the key of an endpoint
+//	antiphon logout NAME         forget it
+//	antiphon completion SHELL    print a script that completes commands in a shell
+//	antiphon man [COMMAND]       print a manual page
 //	antiphon version             print the version
 //
 // It parses flags and prints; package host does the work. This package reads the

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -25,7 +27,8 @@ type modelsCommand struct {
 // Help is shown by antiphon models --help.
 func (modelsCommand) Help() string {
 	return `Prints the names of the models that the endpoint offers, one on each line, in the
-order of the endpoint. It asks for the list and for nothing else.
+order of the endpoint. It asks for the list and for nothing else. Lines on standard error
+say for which endpoints there is no key: this one, and those of your settings.
 
 Examples:
   antiphon models
@@ -34,7 +37,12 @@ Examples:
 }
 
 // Run lists the models.
-func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment) error {
+func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own settings) error {
+	if c.BaseURL == "" {
+		if err := own.sayKeyless(std.err, env); err != nil {
+			return err
+		}
+	}
 	table, err := c.table(env)
 	if err != nil {
 		return err
@@ -46,11 +54,14 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment) err
 	case err != nil:
 		return err
 	case rehearsed:
-		return usage(errors.New("no endpoint is configured: give --base-url URL or set OPENAI_API_KEY"))
+		return usage(errors.New("no endpoint is configured: give --base-url URL, set OPENAI_API_KEY, or keep a key with antiphon login openai"))
 	}
 	l, err := at.Link(nil, from)
 	if err != nil {
 		return err
+	}
+	if name, _, _ := strings.Cut(l.Host, ":"); l.Key.IsZero() && !here(name) {
+		fmt.Fprintf(std.err, "antiphon: no key is sent to %s; antiphon login %s keeps one\n", visible(l.Host), visible(quoted(l.Host)))
 	}
 	config := l.Config()
 	config.UserAgent = userAgent()
@@ -71,6 +82,23 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment) err
 			line, out = env.Hide(string(object)), toJSON(out)
 		}
 		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayKeyless says for which endpoints of the settings no key is kept.
+func (s *settings) sayKeyless(w io.Writer, env environment) error {
+	kept, err := readKept(env)
+	if err != nil {
+		return err
+	}
+	for _, name := range s.keyless(kept) {
+		if s.endpoints[name] == env["OPENAI_BASE_URL"] {
+			continue // it is the one that is asked
+		}
+		if _, err := fmt.Fprintf(w, "antiphon: no key is kept for %s (%s); antiphon login %[1]s keeps one\n", name, visible(s.endpoints[name])); err != nil {
 			return err
 		}
 	}

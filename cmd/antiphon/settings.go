@@ -14,13 +14,18 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -42,7 +47,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -50,9 +55,13 @@ type settings struct {
 	there bool              // whether the file exists
 	said  map[string]string // the values, by the variable that they stand for
 	given map[string]bool   // those that no variable overrides
+
+	// endpoints and models are the names that the person gave to base URLs, and to models with
+	// or without an endpoint, as in MODEL@ENDPOINT.
+	endpoints, models map[string]string
 }
 
-// maxSettings is how large the settings may be, in bytes. Two attributes need a few hundred.
+// maxSettings is how large the settings may be, in bytes. A few attributes need a few hundred.
 const maxSettings = 64 << 10
 
 // readSettings reads the file config in the folder of the settings. An absent file says
@@ -71,45 +80,136 @@ func readSettings(env environment) (s settings, err error) {
 		return s, usage(fmt.Errorf("%s decides where your messages and your key go: %w", s.path, err))
 	}
 	s.there = true
-	s.said, err = parseSettings(s.path, text)
-	return s, err
+	return s, s.parse(text)
 }
 
-// parseSettings reads the one <config/> of a file of settings.
-func parseSettings(path string, text []byte) (map[string]string, error) {
-	file, err := chatmd.Parse(path, text)
+// parse reads the one <config/> of a file of settings.
+func (s *settings) parse(text []byte) error {
+	file, err := chatmd.Parse(s.path, text)
 	if err != nil {
-		return nil, usage(err)
+		return usage(err)
 	}
-	said := map[string]string{}
-	for _, e := range file.Elements {
+	s.said = map[string]string{}
+	for i, e := range file.Elements {
 		bad := func(message, hint string) error {
-			return usage(&chatmd.Error{File: path, Line: e.Line, Column: e.Column, Message: message, Hint: hint})
+			return usage(&chatmd.Error{File: s.path, Line: e.Line, Column: e.Column, Message: message, Hint: hint})
 		}
-		if e.Tag != "config" || len(said) > 0 {
-			return nil, bad("settings are one <config/>, and nothing else", `write <config model="NAME" base_url="URL"/>`)
+		if e.Tag != "config" || i > 0 {
+			return bad("settings are one <config/>, and nothing else", `write <config model="NAME" base_url="URL"/>`)
 		}
 		for _, a := range e.Attrs {
-			name := settable[a.Name]
-			switch {
-			case name == "":
-				return nil, bad(a.Name+" is not a setting for all agents", "settings are "+strings.Join(slices.Sorted(maps.Keys(settable)), " and ")+"; others belong in an agent's file")
-			case strings.TrimSpace(a.Value) == "":
-				return nil, bad(a.Name+" is empty", "give it a value, or leave it out")
+			if message, hint := s.set(a.Name, a.Value); message != "" {
+				return bad(message, hint)
 			}
-			if a.Name == "hangup" && a.Value != "detach" && a.Value != "stop" {
-				return nil, bad(fmt.Sprintf("hangup is %q", a.Value), "it is detach, or stop")
+		}
+		if base := s.said["OPENAI_BASE_URL"]; base != "" {
+			if s.said["OPENAI_BASE_URL"] = s.endpoint(base); !isBaseURL(s.endpoint(base)) {
+				return bad(fmt.Sprintf("base_url is %q", base), "it is a URL such as http://localhost:11434/v1, or a name among endpoints")
 			}
-			if a.Name == "theme" && !slices.Contains(tui.Themes, a.Value) {
-				return nil, bad(fmt.Sprintf("theme is %q", a.Value), "themes are "+strings.Join(tui.Themes, ", "))
+		}
+		if name, at := s.model(s.said["OPENAI_MODEL"]); name != "" {
+			s.said["OPENAI_MODEL"] = name
+			if at != "" && s.said["OPENAI_BASE_URL"] == "" {
+				s.said["OPENAI_BASE_URL"] = at
 			}
-			if at, err := url.Parse(a.Value); a.Name == "base_url" && (err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "") {
-				return nil, bad(fmt.Sprintf("base_url is %q", a.Value), "it is a URL such as http://localhost:11434/v1")
-			}
-			said[name] = a.Value
 		}
 	}
-	return said, nil
+	return nil
+}
+
+// set takes an attribute, or says what is wrong with it.
+func (s *settings) set(attribute, value string) (message, hint string) {
+	name := settable[attribute]
+	switch {
+	case attribute == "endpoints":
+		s.endpoints, message = aliases(value, isBaseURL)
+		return message, `write endpoints="NAME=URL NAME=URL", such as local=http://localhost:11434/v1`
+	case attribute == "models":
+		s.models, message = aliases(value, func(model string) bool { return model != "" })
+		return message, `write models="NAME=MODEL NAME=MODEL@ENDPOINT", such as fast=qwen3@local`
+	case name == "":
+		known := append(slices.Collect(maps.Keys(settable)), "endpoints", "models")
+		slices.Sort(known)
+		return attribute + " is not a setting for all agents", "settings are " + strings.Join(known, ", ") + "; others belong in an agent's file"
+	case strings.TrimSpace(value) == "":
+		return attribute + " is empty", "give it a value, or leave it out"
+	case attribute == "hangup" && value != "detach" && value != "stop":
+		return fmt.Sprintf("hangup is %q", value), "it is detach, or stop"
+	case attribute == "theme" && !slices.Contains(tui.Themes, value):
+		return fmt.Sprintf("theme is %q", value), "themes are " + strings.Join(tui.Themes, ", ")
+	}
+	if attribute == "notify" {
+		if _, err := parseNotify(value); err != nil {
+			return err.Error(), notifyHint
+		}
+	}
+	s.said[name] = value
+	return "", ""
+}
+
+func isBaseURL(text string) bool {
+	at, err := url.Parse(text)
+	return err == nil && (at.Scheme == "http" || at.Scheme == "https") && at.Host != "" && at.User == nil
+}
+
+// aliasName is what a person may call a model or an endpoint: nothing that looks like a URL or
+// a host.
+var aliasName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// aliases parses names for values, NAME=VALUE with blanks between them, or says what is wrong.
+func aliases(text string, good func(value string) bool) (list map[string]string, message string) {
+	list = map[string]string{}
+	for word := range strings.FieldsSeq(text) {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case !aliasName.MatchString(name):
+			return nil, fmt.Sprintf("%q is not a name for a model or an endpoint", name)
+		case name == rehearsal.Model || list[name] != "":
+			return nil, fmt.Sprintf("the name %s is taken", name)
+		case !good(value):
+			return nil, "the value of " + name + " is wrong" // it may hold a password
+		}
+		list[name] = value
+	}
+	return list, ""
+}
+
+// endpoint returns the base URL that a name stands for, or the text itself.
+func (s *settings) endpoint(name string) string { return cmp.Or(s.endpoints[name], name) }
+
+// model returns the model that a name stands for, and its base URL if it has one of its own. A
+// text that is not a name is the model.
+func (s *settings) model(name string) (model, baseURL string) {
+	model = cmp.Or(s.models[name], name)
+	if i := strings.LastIndexByte(model, '@'); i > 0 && model != name {
+		if at := s.endpoints[model[i+1:]]; at != "" {
+			return model[:i], at
+		}
+	}
+	return model, ""
+}
+
+// unalias replaces names in --model and --base-url by what they stand for.
+func (s *settings) unalias(command *kong.Context) {
+	flags := map[string]reflect.Value{}
+	for _, group := range command.Selected().AllFlags(false) {
+		for _, f := range group {
+			if f.Target.Kind() == reflect.String {
+				flags[f.Name] = f.Target
+			}
+		}
+	}
+	base, based := flags["base-url"]
+	if based {
+		base.SetString(s.endpoint(base.String()))
+	}
+	if model, ok := flags["model"]; ok {
+		name, at := s.model(model.String())
+		model.SetString(name)
+		if based && at != "" && base.String() == "" {
+			base.SetString(at)
+		}
+	}
 }
 
 // over returns the environment with the settings where it says nothing.
@@ -198,6 +298,10 @@ of the environment, or the file config in the folder antiphon of your configurat
 
   <config model="qwen3" base_url="http://localhost:11434/v1"/>
 
+endpoints="local=http://localhost:11434/v1 router=https://openrouter.ai/api/v1" gives
+names to endpoints, and models="fast=qwen3@local" to models; both can be used for
+--base-url and --model.
+
 A variable has precedence over the file, an agent's file over both, and a flag over all.
 Files in the folder agents beside it, and in .antiphon/agents of a project, can be named
 without a path and without .md: antiphon run NAME. It asks no endpoint; antiphon doctor does.`
@@ -216,7 +320,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path
@@ -231,10 +335,31 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		key, from = "set", "$OPENAI_API_KEY"
 	}
 	line("key", key, from)
+	if err := own.aliasLines(env, line); err != nil {
+		return err
+	}
 	if err := c.storeLine(env, line); err != nil {
 		return err
 	}
 	return agentLines(env, line)
+}
+
+// aliasLines prints the names of endpoints and models, and the keys that are kept.
+func (s *settings) aliasLines(env environment, line func(what, value, from string)) error {
+	kept, err := readKept(env)
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		line("key", "kept for "+k.URL, k.where(env))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.endpoints)) {
+		line("endpoint", name+" is "+s.endpoints[name], s.path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.models)) {
+		line("model", name+" is "+s.models[name], s.path)
+	}
+	return nil
 }
 
 func (c *configCommand) storeLine(env environment, line func(what, value, from string)) error {
