@@ -368,7 +368,11 @@ func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 	if l.BaseURL, l.Key, held = e.address(file, env); held {
 		l.KeptBack = "OPENAI_API_KEY is not sent to the base_url of the file; name it with " + front.Terms.name("Endpoint.BaseURL") + " to send it"
 	}
-	l.Kept = !l.Key.IsZero() && l.Key.Reveal() == env.kept(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)).Reveal()
+	kept, found := env.kept(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL))
+	if held && found {
+		l.KeptBack = "OPENAI_API_KEY is not sent to an endpoint of the settings that is not the usual one; it gets the key that is kept for it, and there is none"
+	}
+	l.Kept = !l.Key.IsZero() && l.Key.Reveal() == kept.Reveal()
 	u, err := endpoint.URL(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL), "/")
 	if err != nil {
 		return nil, err
@@ -494,8 +498,8 @@ func (e *Endpoint) address(file said, env Environment) (base string, key endpoin
 	own := cmp.Or(env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL)
 	base = cmp.Or(e.BaseURL, file.baseURL, env["OPENAI_BASE_URL"])
 	at := cmp.Or(base, endpoint.DefaultBaseURL)
-	if kept := env.kept(at); !kept.IsZero() && (key.IsZero() || !below(at, own)) {
-		return base, kept, false
+	if kept, found := env.kept(at); found && (key.IsZero() || !below(at, own)) {
+		return base, kept, kept.IsZero() && !key.IsZero()
 	}
 	if e.BaseURL == "" && file.baseURL != "" && !key.IsZero() && !below(file.baseURL, own) {
 		return base, endpoint.Key{}, true

@@ -82,13 +82,13 @@ func Environ(list []string) Environment {
 }
 
 // keptPrefix begins the names under which keys for endpoints are held. No process has a
-// variable of such a name, so no file can name one.
+// variable of such a name, and Lookup finds none, so no file can name one.
 const keptPrefix = "\x00key "
 
 // WithKey returns a copy of the environment that also holds a key for an endpoint, such as
 // one that a person keeps in a keyring. The key is sent to the base URL and to what is below
 // it, and nowhere else. OPENAI_API_KEY has precedence at OPENAI_BASE_URL, or at OpenAI's
-// endpoint if that is not set.
+// endpoint if that is not set. The zero key means that no other key is sent there either.
 func (e Environment) WithKey(baseURL string, key endpoint.Key) Environment {
 	with := maps.Clone(e)
 	if with == nil {
@@ -98,20 +98,23 @@ func (e Environment) WithKey(baseURL string, key endpoint.Key) Environment {
 	return with
 }
 
-// kept returns the key that is held for a base URL: of the places that it is below, the
-// longest counts.
-func (e Environment) kept(baseURL string) (key endpoint.Key) {
+// kept returns the key that is held for a base URL, and whether one is, which may be the zero
+// key: of the places that the URL is below, the longest counts.
+func (e Environment) kept(baseURL string) (key endpoint.Key, found bool) {
 	longest := ""
 	for name, value := range e {
 		if at, ok := strings.CutPrefix(name, keptPrefix); ok && len(at) > len(longest) && below(baseURL, at) {
-			longest, key = at, endpoint.NewKey(value)
+			longest, key, found = at, endpoint.NewKey(value), true
 		}
 	}
-	return key
+	return key, found
 }
 
 // Lookup returns a variable, and whether it is set.
 func (e Environment) Lookup(name string) (string, bool) {
+	if strings.HasPrefix(name, keptPrefix) {
+		return "", false
+	}
 	value, ok := e[name]
 	return value, ok
 }

@@ -20,6 +20,7 @@ func TestKeptKeys(t *testing.T) {
 	for name, value := range env {
 		both[name] = value
 	}
+	named, none := both.WithKey("https://named.example", endpoint.Key{}), Environment{}.WithKey("https://named.example", endpoint.Key{})
 	for _, c := range []struct {
 		env        Environment
 		flag, file string
@@ -41,6 +42,10 @@ func TestKeptKeys(t *testing.T) {
 		{both, "", "https://router.example/api/v1", "kept-key-0123456789", false},
 		{both, "", "https://other.example/v1", "", true},
 		{both, "https://other.example/v1", "", "variable-key-0123456789", false},
+		{named, "https://named.example/v1", "", "", true},
+		{named, "", "https://named.example/v1", "", true},
+		{named, "https://router.example/api/v1", "", "kept-key-0123456789", false},
+		{none, "https://named.example/v1", "", "", false},
 	} {
 		e := Endpoint{BaseURL: c.flag}
 		_, key, held := e.address(said{baseURL: c.file}, c.env)
@@ -51,7 +56,9 @@ func TestKeptKeys(t *testing.T) {
 	if text := env.Hide("it is kept-key-0123456789"); strings.Contains(text, "kept-key") {
 		t.Error(text)
 	}
-	if _, found := (Environment{}).Lookup("https://router.example/api"); found {
-		t.Error("a kept key is a variable")
+	for name := range env {
+		if value, found := env.Lookup(name); found {
+			t.Errorf("a kept key is a variable: %q is %q", name, value)
+		}
 	}
 }

@@ -534,6 +534,9 @@ func (p *Profile) look() (view, error) {
 			secrets = append(secrets, filepath.Join(home, name))
 		}
 	}
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		secrets = append(secrets, filepath.Join(dir, "antiphon", "keys"))
+	}
 	for _, path := range usual {
 		if !within(path, write) {
 			_ = v.add(&v.read, path) // not every system has all of them

@@ -141,7 +141,7 @@ func (t *dialogue) model(ctx context.Context, name string) error {
 	}
 	model, at := t.own.model(name)
 	return t.reopen(ctx, func(cfg *host.Config) {
-		cfg.Endpoint.Model, cfg.Endpoint.BaseURL = model, cmp.Or(at, cfg.Endpoint.BaseURL)
+		cfg.Endpoint.Model, cfg.Endpoint.BaseURL = model, cmp.Or(at, t.run.BaseURL)
 	})
 }
 

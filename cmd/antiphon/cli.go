@@ -183,7 +183,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	own.unalias(command)
 	full := own.over(host.Environ(env))
 	if err == nil && asksEndpoints(command.Command()) {
-		if full, err = withKept(full, std.err); err != nil {
+		if full, err = own.withKept(full, std.err); err != nil {
 			return report(std, hide, args, err)
 		}
 	}

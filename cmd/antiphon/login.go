@@ -170,7 +170,7 @@ func (s *settings) place(name string) (string, error) {
 	case strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://"):
 	case !hostName.MatchString(name) || len(name) > 100 || strings.HasPrefix(name, "sk-"):
 		return "", errPlace
-	case strings.HasPrefix(name, "localhost") || strings.HasPrefix(name, "127."):
+	case here(strings.Split(name, ":")[0]):
 		address = "http://" + name
 	default:
 		address = "https://" + name
@@ -197,9 +197,9 @@ func (c *loginCommand) Run(ctx context.Context, std stdio, env environment, own 
 		if c.NoKeyring {
 			kept.Key = key.Reveal()
 			if i := slices.IndexFunc(list, kept.same); i >= 0 && list[i].Key == "" {
-				_ = keyring.Delete(endpointService, place) // an old one, which is not used any more
+				_ = ringDelete(endpointService, place) // an old one, which is not used any more
 			}
-		} else if err := keyring.Set(endpointService, place, key.Reveal()); err != nil {
+		} else if err := ringSet(endpointService, place, key.Reveal()); err != nil {
 			fmt.Fprintf(std.err, "antiphon: this system has no keyring that can be used: %s\n", printable(key.Hide(err.Error())))
 			kept.Key = key.Reveal()
 		}
@@ -285,7 +285,7 @@ func (c *logoutCommand) Run(std stdio, env environment, own settings) error {
 			return nil, usage(fmt.Errorf("no key is kept for %s; antiphon config lists those that are", place))
 		}
 		if list[i].Key == "" {
-			if err := keyring.Delete(endpointService, place); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+			if err := ringDelete(endpointService, place); err != nil && !errors.Is(err, keyring.ErrNotFound) {
 				return nil, fmt.Errorf("the keyring does not forget the key for %s: %w", place, err)
 			}
 		}
@@ -299,8 +299,9 @@ func (c *logoutCommand) Run(std stdio, env environment, own settings) error {
 }
 
 // withKept returns the environment with the keys that the person keeps. One that cannot be read
-// is told and left out.
-func withKept(env environment, w io.Writer) (environment, error) {
+// is told and left out. The endpoints of the settings that have no key get none: -m NAME does
+// not show where it goes, so OPENAI_API_KEY must not go there with it.
+func (s *settings) withKept(env environment, w io.Writer) (environment, error) {
 	list, err := readKept(env)
 	if err != nil {
 		return env, err
@@ -308,34 +309,34 @@ func withKept(env environment, w io.Writer) (environment, error) {
 	for _, k := range list {
 		text := k.Key
 		if text == "" {
-			if text, err = keyring.Get(endpointService, k.URL); err != nil {
+			if text, err = ringGet(endpointService, k.URL); err != nil {
 				fmt.Fprintf(w, "antiphon: the key for %s cannot be read from the keyring: %s\n", visible(k.URL), printable(err.Error()))
 				continue
 			}
 		}
 		env = env.WithKey(k.URL, endpoint.NewKey(text))
 	}
+	for _, name := range s.keyless(list) {
+		if place, err := s.place(name); err == nil {
+			env = env.WithKey(place, endpoint.Key{})
+		}
+	}
 	return env, nil
 }
 
-// asksEndpoints reports whether a command may ask an endpoint. Others read no keys, because a
-// keyring may ask the person to open it.
+// asksEndpoints reports whether a command may ask an endpoint, or hides keys in what leaves the
+// machine. Others read no keys, because a keyring may ask the person to open it.
 func asksEndpoints(command string) bool {
-	asking := []string{"run", "ask", "chat", "serve", "mcp", "sessions compact", "work start", "doctor", "models"}
+	asking := []string{"run", "ask", "chat", "serve", "mcp", "sessions compact", "sessions export", "work start", "doctor", "models"}
 	return slices.ContainsFunc(asking, func(one string) bool { return strings.HasPrefix(command+" ", one+" ") })
 }
 
-// keyless returns the endpoints of the settings for which there is no key, and which are not on
-// this machine. Those get keys only if their owner wants it.
+// keyless returns the endpoints of the settings for which no key is kept.
 func (s *settings) keyless(kept []keptKey) (names []string) {
-	for name, address := range s.endpoints {
+	for name := range s.endpoints {
 		place, err := s.place(name)
-		u, wrong := url.Parse(address)
-		if err != nil || wrong != nil || here(u.Hostname()) {
-			continue
-		}
 		has := func(k keptKey) bool { return place == k.URL || strings.HasPrefix(place+"/", k.URL+"/") }
-		if !slices.ContainsFunc(kept, has) {
+		if err == nil && !slices.ContainsFunc(kept, has) {
 			names = append(names, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -95,8 +96,9 @@ func (s *settings) sayKeyless(w io.Writer, env environment) error {
 		return err
 	}
 	for _, name := range s.keyless(kept) {
-		if s.endpoints[name] == env["OPENAI_BASE_URL"] {
-			continue // it is the one that is asked
+		u, err := url.Parse(s.endpoints[name])
+		if s.endpoints[name] == env["OPENAI_BASE_URL"] || err == nil && here(u.Hostname()) {
+			continue // it is the one that is asked, or gets a key only if its owner wants it
 		}
 		if _, err := fmt.Fprintf(w, "antiphon: no key is kept for %s (%s); antiphon login %[1]s keeps one\n", name, visible(s.endpoints[name])); err != nil {
 			return err

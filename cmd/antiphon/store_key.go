@@ -80,7 +80,7 @@ func (k *keySource) read(env environment) (endpoint.Key, error) {
 			return endpoint.Key{}, k.fail(fmt.Errorf("$%s is not set", secretVariable))
 		}
 	case "keyring":
-		if text, err = keyring.Get(keyService, k.name); errors.Is(err, keyring.ErrNotFound) {
+		if text, err = ringGet(keyService, k.name); errors.Is(err, keyring.ErrNotFound) {
 			err = fmt.Errorf("it has no key called %q; antiphon sessions key %s makes one, for a new store", k.name, quoted(k.String()))
 		} else if err != nil {
 			err = noKeyring(err)
@@ -186,12 +186,12 @@ func (c *keyCommand) Run(std stdio, env environment, all *sessionsCommand) error
 // make stores a new key, unless one exists.
 func (k *keySource) make() error {
 	if k.kind == "keyring" {
-		_, err := keyring.Get(keyService, k.name)
+		_, err := ringGet(keyService, k.name)
 		if err == nil {
 			return fmt.Errorf("there is a key called %q already; give another NAME", k.name)
 		}
 		if errors.Is(err, keyring.ErrNotFound) {
-			err = keyring.Set(keyService, k.name, sqlstore.NewSecret())
+			err = ringSet(keyService, k.name, sqlstore.NewSecret())
 		}
 		if err != nil {
 			return noKeyring(err)
