@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
@@ -156,64 +155,9 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 	return run, nil
 }
 
-// attached finds the session to attach to, and takes its file as that of the chat.
-func (c *chatCommand) attached(ctx context.Context, env environment) (info session.Info, err error) {
-	if c.File != "" {
-		return info, usage(errors.New("--attach needs no FILE: the session names its own"))
-	}
-	k, err := c.open(ctx, env, false)
-	if err != nil {
-		return info, err
-	}
-	defer func() { err = errors.Join(err, k.Close()) }()
-	if info, err = findWhole(ctx, k, c.Attach, false); err != nil {
-		return info, err
-	}
-	if err := movable(info); err != nil {
-		return info, err
-	}
-	c.File, c.Session = info.Path, info.ID
-	return info, nil
-}
-
-// comeBack returns a command that continues the session.
-func (t *dialogue) comeBack() string {
-	words := "antiphon chat"
-	if t.chat.File != "" {
-		words += " " + quoted(t.chat.File)
-	}
-	return words + " --session " + quoted(cmp.Or(t.info.Name, t.info.ID)) + t.chat.again()
-}
-
 // timedName returns a name for a new session, which tells when it began.
 func timedName() string {
 	return time.Now().Format("2006-01-02-1504-") + strings.ToLower(rand.Text()[:4])
-}
-
-// face is what the person sees: a terminal that is redrawn, or plain lines.
-type face interface {
-	waits
-	text() io.Writer
-	notes() io.Writer
-	lines() io.Reader
-	width() int
-	// endText says that the text of a reply is over.
-	endText()
-	// next waits for the next prompt. The error is io.EOF when the person leaves.
-	next(ctx context.Context) (string, error)
-	// working says that a reply is under way until end is called.
-	working(stop func(), steer func(string) error) (end func())
-	// watching is like working, for what another program does: it goes on when the person
-	// leaves.
-	watching(stop func(), steer func(string) error) (end func())
-	asking() (end func())
-	status(text string)
-	said(text string)
-	put(text string)
-	copy(text string) error
-	theme(name string) error
-	remember(prompts []string, draft string)
-	close() error
 }
 
 // dialogue is a conversation at the terminal.
@@ -289,27 +233,6 @@ func (t *dialogue) hold(ctx context.Context) error {
 	}
 }
 
-// goneElsewhere lets the session go, because somebody else goes on with it, and shows it from then
-// on.
-func (t *dialogue) goneElsewhere(ctx context.Context) error {
-	why := t.moved
-	t.moved = ""
-	t.found = t.info
-	err := t.close()
-	if err != nil {
-		return err
-	}
-	if t.detached.Load() {
-		return io.EOF
-	}
-	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", printable(t.env.Hide(why)))
-	if err := t.visit(ctx, t.found, "", true); err != nil {
-		return err
-	}
-	t.found = session.Info{}
-	return t.begin(ctx)
-}
-
 // begin opens the session, as soon as nobody else runs it, and answers what has no answer.
 func (t *dialogue) begin(ctx context.Context) error {
 	opening, opened := t.untilLeft(ctx)
@@ -356,21 +279,6 @@ func (t *dialogue) begin(ctx context.Context) error {
 		return t.goneElsewhere(ctx)
 	}
 	return nil
-}
-
-// untilLeft returns a context that also ends when the person leaves.
-func (t *dialogue) untilLeft(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, end := context.WithCancel(ctx)
-	if live, ok := t.face.(*liveFace); ok {
-		go func() {
-			select {
-			case <-live.t.Left():
-				end()
-			case <-ctx.Done():
-			}
-		}()
-	}
-	return ctx, end
 }
 
 // errNoneYet is the error of a conversation that should continue another one.
@@ -650,167 +558,6 @@ func lastAsked(s *session.Session) (text string) {
 	return text
 }
 
-// turn says a text to the agent and shows what happens. Only what makes it impossible to go
-// on is an error.
-func (t *dialogue) turn(ctx context.Context, text string) error {
-	for {
-		err := t.oneTurn(ctx, text)
-		if err != nil {
-			return err
-		}
-		if text = ""; ctx.Err() != nil || !t.arrived(ctx) || t.moved != "" { // said too late for the run
-			return nil
-		}
-	}
-}
-
-func (t *dialogue) oneTurn(ctx context.Context, text string) error {
-	work, stop := context.WithCancel(ctx)
-	defer stop()
-	end := t.face.working(stop, t.steer(ctx))
-	defer end()
-	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
-	a, err := t.host.Agent(work)
-	var said []item.Item
-	var noted *watchFiles
-	if err == nil {
-		said, err = t.message(work, text)
-	}
-	if err == nil {
-		t.setEffort(a)
-		a.CollapseReads = a.CollapseReads || t.collapses
-		noted, t.undone = t.watch(a), nil
-		t.window = cmp.Or(t.window, a.Compaction.Window)
-		for ev, failure := range t.host.Say(work, said...) {
-			if failure != nil {
-				err = failure
-				break
-			}
-			if !t.spoke {
-				t.spoke = true
-				t.face.remember(nil, t.draft())
-			}
-			if err := t.print.show(ev); err != nil {
-				return err
-			}
-			t.follow(ev)
-		}
-	}
-	if noted != nil {
-		err = errors.Join(err, noted.record(ctx, t.host.Session))
-	}
-	t.print.endLine()
-	t.face.endText()
-	t.tell()
-	switch {
-	case err == nil:
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case work.Err() != nil:
-		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
-	case errors.Is(err, session.ErrLost):
-		return err
-	default:
-		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
-	}
-	return nil
-}
-
-// message returns a prompt as an item, with the files that it names behind @.
-func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var parts []item.Part
-	for word := range strings.FieldsSeq(text) {
-		name, at := strings.CutPrefix(word, "@")
-		if info, err := os.Stat(name); !at || err != nil || !info.Mode().IsRegular() {
-			continue
-		}
-		part, err := attachment(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
-	}
-	if parts == nil {
-		return []item.Item{item.User(text)}, nil
-	}
-	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
-	return []item.Item{message}, err
-}
-
-// filesAt returns the files whose names begin with a text, folders with a slash.
-func filesAt(begin string) (list []string) {
-	folder, name := filepath.Split(begin)
-	entries, err := os.ReadDir(cmp.Or(folder, "."))
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), name) || name == "" && strings.HasPrefix(e.Name(), ".") || strings.ContainsAny(e.Name(), " \n") {
-			continue
-		}
-		path := folder + e.Name()
-		if e.IsDir() {
-			path += "/"
-		}
-		list = append(list, path)
-	}
-	return list
-}
-
-// follow shows what an event says about the conversation as a whole.
-func (t *dialogue) follow(ev agent.Event) {
-	switch ev := ev.(type) {
-	case agent.Recorded:
-		t.count(ev.Entry)
-		switch b := ev.Body.(type) {
-		case session.RunStarted:
-			t.began = ev.Seq
-		case session.StopAsked:
-			if b.Run == t.began {
-				t.moved = cmp.Or(b.Detail, "somebody asked for it")
-			}
-		case session.Delivered:
-			t.others = b.By != thePerson
-		case session.InputItem:
-			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
-				t.face.said(m.Content.Display())
-			}
-			t.others = false
-		case session.TurnEnded:
-			t.ended = ev.Seq
-			t.face.endText()
-			t.tell()
-		case session.Stopped:
-			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
-				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
-			}
-		}
-	case agent.Progress:
-		switch {
-		case ev.Kind == agent.ProgressDelayed:
-			t.face.last(callKey(ev.CallID), "waits "+ev.Wait.String()+colon(ev.Reason))
-		case ev.Kind == agent.ProgressCache && ev.Cache.Broken != nil && ev.Cache.Broken.Why == plan.ByTools:
-			t.tooled[t.ended] = true
-		}
-	}
-}
-
-// steer returns what says something to the work: the run takes it with its next request.
-func (t *dialogue) steer(ctx context.Context) func(string) error {
-	s := t.host.Session
-	return func(text string) error {
-		if text == "/detach" {
-			return t.handOver(ctx)
-		}
-		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
-		_, err := s.Deliver(ctx, d)
-		return err
-	}
-}
-
 // tell updates the status line.
 func (t *dialogue) tell() {
 	var parts []string
@@ -877,71 +624,4 @@ var chatCommands = []tui.Command{
 	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
 	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
 	{Name: "why", Help: "show what broke the prompt cache"},
-}
-
-// liveFace is a terminal that is redrawn.
-type liveFace struct{ t *tui.Terminal }
-
-func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*liveFace, error) {
-	how, err := parseNotify(env["ANTIPHON_NOTIFY"])
-	if err != nil {
-		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
-	}
-	f := &liveFace{}
-	options := tui.Options{
-		In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
-		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
-	}
-	if folder, err := os.Getwd(); err == nil {
-		options.About = filepath.Base(folder)
-	}
-	if how.command != nil {
-		options.Tell = how.teller(env, func(problem string) { fmt.Fprintln(f.notes(), "!! "+printable(env.Hide(problem))) })
-	}
-	f.t, err = tui.Open(options)
-	return f, err
-}
-
-func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }
-func (f *liveFace) done(key string)       { f.t.Done(key) }
-
-func (f *liveFace) last(key, text string) {
-	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
-	for _, line := range slices.Backward(lines) {
-		if strings.TrimSpace(line) != "" {
-			f.t.Last(key, shorten(line, 300))
-			return
-		}
-	}
-}
-
-func (f *liveFace) text() io.Writer                                   { return f.t.Text() }
-func (f *liveFace) notes() io.Writer                                  { return f.t.Notes() }
-func (f *liveFace) lines() io.Reader                                  { return f.t.Lines() }
-func (f *liveFace) width() int                                        { return f.t.Width() }
-func (f *liveFace) endText()                                          { f.t.EndText() }
-func (f *liveFace) next(ctx context.Context) (string, error)          { return f.t.Next(ctx) }
-func (f *liveFace) working(stop func(), s func(string) error) func()  { return f.t.Working(stop, s) }
-func (f *liveFace) watching(stop func(), s func(string) error) func() { return f.t.Watching(stop, s) }
-func (f *liveFace) asking() func()                                    { return f.t.Ask() }
-func (f *liveFace) status(text string)                                { f.t.SetStatus(text) }
-func (f *liveFace) said(text string)                                  { f.t.Say(text) }
-func (f *liveFace) put(text string)                                   { f.t.Put(text) }
-func (f *liveFace) close() error                                      { return f.t.Close() }
-
-func (f *liveFace) copy(text string) error {
-	f.t.Copy(text)
-	return nil
-}
-
-func (f *liveFace) theme(name string) error {
-	if !f.t.SetTheme(name) {
-		return fmt.Errorf("%q is no theme; themes are %s", name, strings.Join(tui.Themes, ", "))
-	}
-	return nil
-}
-
-func (f *liveFace) remember(prompts []string, draft string) {
-	f.t.Remember(prompts...)
-	f.t.KeepDraft(draft)
 }

@@ -13,18 +13,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
-	"github.com/antiphon-go/antiphon/worker"
 )
 
 // This file is about conversations that run elsewhere: a chat shows a session that another
-// process runs, and leaves its own to workers. J2
+// process runs. J2
 
 // visitor is a chat at a session that another process runs.
 type visitor struct {
@@ -349,64 +347,6 @@ func (t *dialogue) arrived(ctx context.Context) (input bool) {
 		t.tried[d.Key] = true
 	}
 	return input
-}
-
-// handOver leaves the conversation to workers: they go on when the reply and the calls that are
-// under way are done. It may be called while the run is under way.
-func (t *dialogue) handOver(ctx context.Context) error {
-	here := t.here.Load()
-	if here == nil {
-		return errors.New("no session is open")
-	}
-	in, info := here.store, here.info
-	if _, err := queueOf(in); err != nil {
-		return err
-	}
-	if err := movable(info); err != nil {
-		return err
-	}
-	cfg, err := workConfig(t.std, t.env)
-	if err != nil {
-		return err
-	}
-	s, err := session.Open(ctx, in, info.ID)
-	if err != nil {
-		return err
-	}
-	run := underWay(s)
-	if run == 0 {
-		return errors.New("nothing is under way that workers could go on with; Ctrl-D leaves, and all is kept")
-	}
-	cfg.File, cfg.Session, cfg.Owner, cfg.Store = info.Path, info.ID, info.Owner, in
-	if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Upgrade: true}); err != nil {
-		return err
-	}
-	t.detached.Store(true)
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{AfterTurn: true, Detail: "handed over to workers by " + accountName(), Run: run}}}
-	_, err = s.Deliver(ctx, d)
-	return err
-}
-
-// hungUp is called instead of ending the program when the terminal is gone, if it is set.
-var hungUp atomic.Pointer[func()]
-
-// whenLost returns what is called when the terminal is gone, or nil: the settings say whether the
-// work is then left to workers. If they cannot take it, it is stopped.
-func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
-	if t.env["ANTIPHON_HANGUP"] != "detach" {
-		return ctx, nil
-	}
-	ctx, stop := context.WithCancel(ctx)
-	var once sync.Once
-	lost := func() {
-		once.Do(func() {
-			if err := t.handOver(context.WithoutCancel(ctx)); err != nil {
-				stop()
-			}
-		})
-	}
-	hungUp.Store(&lost)
-	return ctx, lost
 }
 
 // busyWith says what happens to a session now, for lists: "" if nothing does.

@@ -1,0 +1,110 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/tui"
+)
+
+// face is what the person sees: a terminal that is redrawn, or plain lines.
+type face interface {
+	waits
+	text() io.Writer
+	notes() io.Writer
+	lines() io.Reader
+	width() int
+	// endText says that the text of a reply is over.
+	endText()
+	// next waits for the next prompt. The error is io.EOF when the person leaves.
+	next(ctx context.Context) (string, error)
+	// working says that a reply is under way until end is called.
+	working(stop func(), steer func(string) error) (end func())
+	// watching is like working, for what another program does: it goes on when the person
+	// leaves.
+	watching(stop func(), steer func(string) error) (end func())
+	asking() (end func())
+	status(text string)
+	said(text string)
+	put(text string)
+	copy(text string) error
+	theme(name string) error
+	remember(prompts []string, draft string)
+	close() error
+}
+
+// liveFace is a terminal that is redrawn.
+type liveFace struct{ t *tui.Terminal }
+
+func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*liveFace, error) {
+	how, err := parseNotify(env["ANTIPHON_NOTIFY"])
+	if err != nil {
+		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
+	}
+	f := &liveFace{}
+	options := tui.Options{
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
+		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
+	}
+	if folder, err := os.Getwd(); err == nil {
+		options.About = filepath.Base(folder)
+	}
+	if how.command != nil {
+		options.Tell = how.teller(env, func(problem string) { fmt.Fprintln(f.notes(), "!! "+printable(env.Hide(problem))) })
+	}
+	f.t, err = tui.Open(options)
+	return f, err
+}
+
+func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }
+func (f *liveFace) done(key string)       { f.t.Done(key) }
+
+func (f *liveFace) last(key, text string) {
+	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
+	for _, line := range slices.Backward(lines) {
+		if strings.TrimSpace(line) != "" {
+			f.t.Last(key, shorten(line, 300))
+			return
+		}
+	}
+}
+
+func (f *liveFace) text() io.Writer                                   { return f.t.Text() }
+func (f *liveFace) notes() io.Writer                                  { return f.t.Notes() }
+func (f *liveFace) lines() io.Reader                                  { return f.t.Lines() }
+func (f *liveFace) width() int                                        { return f.t.Width() }
+func (f *liveFace) endText()                                          { f.t.EndText() }
+func (f *liveFace) next(ctx context.Context) (string, error)          { return f.t.Next(ctx) }
+func (f *liveFace) working(stop func(), s func(string) error) func()  { return f.t.Working(stop, s) }
+func (f *liveFace) watching(stop func(), s func(string) error) func() { return f.t.Watching(stop, s) }
+func (f *liveFace) asking() func()                                    { return f.t.Ask() }
+func (f *liveFace) status(text string)                                { f.t.SetStatus(text) }
+func (f *liveFace) said(text string)                                  { f.t.Say(text) }
+func (f *liveFace) put(text string)                                   { f.t.Put(text) }
+func (f *liveFace) close() error                                      { return f.t.Close() }
+
+func (f *liveFace) copy(text string) error {
+	f.t.Copy(text)
+	return nil
+}
+
+func (f *liveFace) theme(name string) error {
+	if !f.t.SetTheme(name) {
+		return fmt.Errorf("%q is no theme; themes are %s", name, strings.Join(tui.Themes, ", "))
+	}
+	return nil
+}
+
+func (f *liveFace) remember(prompts []string, draft string) {
+	f.t.Remember(prompts...)
+	f.t.KeepDraft(draft)
+}

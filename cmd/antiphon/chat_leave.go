@@ -1,0 +1,144 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// This file is about attaching to a session, and about leaving one: to workers, to another
+// terminal, or for now. J2
+
+// attached finds the session to attach to, and takes its file as that of the chat.
+func (c *chatCommand) attached(ctx context.Context, env environment) (info session.Info, err error) {
+	if c.File != "" {
+		return info, usage(errors.New("--attach needs no FILE: the session names its own"))
+	}
+	k, err := c.open(ctx, env, false)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	if info, err = findWhole(ctx, k, c.Attach, false); err != nil {
+		return info, err
+	}
+	if err := movable(info); err != nil {
+		return info, err
+	}
+	c.File, c.Session = info.Path, info.ID
+	return info, nil
+}
+
+// comeBack returns a command that continues the session.
+func (t *dialogue) comeBack() string {
+	words := "antiphon chat"
+	if t.chat.File != "" {
+		words += " " + quoted(t.chat.File)
+	}
+	return words + " --session " + quoted(cmp.Or(t.info.Name, t.info.ID)) + t.chat.again()
+}
+
+// goneElsewhere lets the session go, because somebody else goes on with it, and shows it from then
+// on.
+func (t *dialogue) goneElsewhere(ctx context.Context) error {
+	why := t.moved
+	t.moved = ""
+	t.found = t.info
+	err := t.close()
+	if err != nil {
+		return err
+	}
+	if t.detached.Load() {
+		return io.EOF
+	}
+	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", printable(t.env.Hide(why)))
+	if err := t.visit(ctx, t.found, "", true); err != nil {
+		return err
+	}
+	t.found = session.Info{}
+	return t.begin(ctx)
+}
+
+// untilLeft returns a context that also ends when the person leaves.
+func (t *dialogue) untilLeft(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancel(ctx)
+	if live, ok := t.face.(*liveFace); ok {
+		go func() {
+			select {
+			case <-live.t.Left():
+				end()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, end
+}
+
+// handOver leaves the conversation to workers: they go on when the reply and the calls that are
+// under way are done. It may be called while the run is under way.
+func (t *dialogue) handOver(ctx context.Context) error {
+	here := t.here.Load()
+	if here == nil {
+		return errors.New("no session is open")
+	}
+	in, info := here.store, here.info
+	if _, err := queueOf(in); err != nil {
+		return err
+	}
+	if err := movable(info); err != nil {
+		return err
+	}
+	cfg, err := workConfig(t.std, t.env)
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, in, info.ID)
+	if err != nil {
+		return err
+	}
+	run := underWay(s)
+	if run == 0 {
+		return errors.New("nothing is under way that workers could go on with; Ctrl-D leaves, and all is kept")
+	}
+	cfg.File, cfg.Session, cfg.Owner, cfg.Store = info.Path, info.ID, info.Owner, in
+	if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Upgrade: true}); err != nil {
+		return err
+	}
+	t.detached.Store(true)
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{AfterTurn: true, Detail: "handed over to workers by " + accountName(), Run: run}}}
+	_, err = s.Deliver(ctx, d)
+	return err
+}
+
+// hungUp is called instead of ending the program when the terminal is gone, if it is set.
+var hungUp atomic.Pointer[func()]
+
+// whenLost returns what is called when the terminal is gone, or nil: the settings say whether the
+// work is then left to workers. If they cannot take it, it is stopped.
+func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
+	if t.env["ANTIPHON_HANGUP"] != "detach" {
+		return ctx, nil
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var once sync.Once
+	lost := func() {
+		once.Do(func() {
+			if err := t.handOver(context.WithoutCancel(ctx)); err != nil {
+				stop()
+			}
+		})
+	}
+	hungUp.Store(&lost)
+	return ctx, lost
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// turn says a text to the agent and shows what happens. Only what makes it impossible to go
+// on is an error.
+func (t *dialogue) turn(ctx context.Context, text string) error {
+	for {
+		err := t.oneTurn(ctx, text)
+		if err != nil {
+			return err
+		}
+		if text = ""; ctx.Err() != nil || !t.arrived(ctx) || t.moved != "" { // said too late for the run
+			return nil
+		}
+	}
+}
+
+func (t *dialogue) oneTurn(ctx context.Context, text string) error {
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	end := t.face.working(stop, t.steer(ctx))
+	defer end()
+	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
+	a, err := t.host.Agent(work)
+	var said []item.Item
+	var noted *watchFiles
+	if err == nil {
+		said, err = t.message(work, text)
+	}
+	if err == nil {
+		t.setEffort(a)
+		a.CollapseReads = a.CollapseReads || t.collapses
+		noted, t.undone = t.watch(a), nil
+		t.window = cmp.Or(t.window, a.Compaction.Window)
+		for ev, failure := range t.host.Say(work, said...) {
+			if failure != nil {
+				err = failure
+				break
+			}
+			if !t.spoke {
+				t.spoke = true
+				t.face.remember(nil, t.draft())
+			}
+			if err := t.print.show(ev); err != nil {
+				return err
+			}
+			t.follow(ev)
+		}
+	}
+	if noted != nil {
+		err = errors.Join(err, noted.record(ctx, t.host.Session))
+	}
+	t.print.endLine()
+	t.face.endText()
+	t.tell()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case work.Err() != nil:
+		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
+	case errors.Is(err, session.ErrLost):
+		return err
+	default:
+		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
+	}
+	return nil
+}
+
+// message returns a prompt as an item, with the files that it names behind @.
+func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var parts []item.Part
+	for word := range strings.FieldsSeq(text) {
+		name, at := strings.CutPrefix(word, "@")
+		if info, err := os.Stat(name); !at || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		part, err := attachment(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	if parts == nil {
+		return []item.Item{item.User(text)}, nil
+	}
+	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
+	return []item.Item{message}, err
+}
+
+// filesAt returns the files whose names begin with a text, folders with a slash.
+func filesAt(begin string) (list []string) {
+	folder, name := filepath.Split(begin)
+	entries, err := os.ReadDir(cmp.Or(folder, "."))
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), name) || name == "" && strings.HasPrefix(e.Name(), ".") || strings.ContainsAny(e.Name(), " \n") {
+			continue
+		}
+		path := folder + e.Name()
+		if e.IsDir() {
+			path += "/"
+		}
+		list = append(list, path)
+	}
+	return list
+}
+
+// follow shows what an event says about the conversation as a whole.
+func (t *dialogue) follow(ev agent.Event) {
+	switch ev := ev.(type) {
+	case agent.Recorded:
+		t.count(ev.Entry)
+		switch b := ev.Body.(type) {
+		case session.RunStarted:
+			t.began = ev.Seq
+		case session.StopAsked:
+			if b.Run == t.began {
+				t.moved = cmp.Or(b.Detail, "somebody asked for it")
+			}
+		case session.Delivered:
+			t.others = b.By != thePerson
+		case session.InputItem:
+			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
+				t.face.said(m.Content.Display())
+			}
+			t.others = false
+		case session.TurnEnded:
+			t.ended = ev.Seq
+			t.face.endText()
+			t.tell()
+		case session.Stopped:
+			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
+				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
+			}
+		}
+	case agent.Progress:
+		switch {
+		case ev.Kind == agent.ProgressDelayed:
+			t.face.last(callKey(ev.CallID), "waits "+ev.Wait.String()+colon(ev.Reason))
+		case ev.Kind == agent.ProgressCache && ev.Cache.Broken != nil && ev.Cache.Broken.Why == plan.ByTools:
+			t.tooled[t.ended] = true
+		}
+	}
+}
+
+// steer returns what says something to the work: the run takes it with its next request.
+func (t *dialogue) steer(ctx context.Context) func(string) error {
+	s := t.host.Session
+	return func(text string) error {
+		if text == "/detach" {
+			return t.handOver(ctx)
+		}
+		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+		_, err := s.Deliver(ctx, d)
+		return err
+	}
+}
