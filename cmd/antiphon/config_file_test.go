@@ -142,6 +142,11 @@ func TestServeCheck(t *testing.T) {
 	said(check(exitUsage, powerful), "model powerful: ", "wipe", "refused: nobody has agreed", "antiphon trust")
 	said(check(exitOK, powerful, "--trust"), "--trust agrees")
 	said(check(exitUsage, agents, "--listen", "0.0.0.0:1"), "refused: ", "only loopback")
+	said(check(exitOK, agents, "--base-path", "/a/b", "--cors-origin", "https://app.example", "--cors-origin", "http://localhost:5173"),
+		"http, below /a/b/", "pages of https://app.example may", "pages of http://localhost:5173 may")
+	for _, bad := range [][]string{{"--base-path", "a"}, {"--cors-origin", "*"}} {
+		check(exitUsage, append([]string{agents}, bad...)...)
+	}
 	said(check(exitUsage, agents, "--tls-cert", powerful, "--tls-key", powerful), "refused: ")
 	if out := check(exitOK, agents, "--store", "postgres://me:secret@127.0.0.1:1/x"); strings.Contains(out, "secret") || !strings.Contains(out, "sessions: postgres://…") {
 		t.Error(out)

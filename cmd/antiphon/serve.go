@@ -85,6 +85,9 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if c.take(); len(c.Files) == 0 && len(c.Upstream) == 0 {
 		return usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
 	}
+	if err := c.accessFlags.check(); err != nil {
+		return err
+	}
 	if c.Check {
 		return c.show(ctx, std, env)
 	}

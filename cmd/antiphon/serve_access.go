@@ -66,12 +66,27 @@ type accessFlags struct {
 	keysFlag   `group:"clients"`
 	ledgerFlag `group:"clients"`
 
-	TLSCert  string `group:"clients" name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate in PEM. It needs --tls-key."`
-	TLSKey   string `group:"clients" name:"tls-key" placeholder:"FILE" help:"The private key of the certificate, in PEM."`
-	Log      string `group:"clients" enum:"off,text,json" default:"off" help:"Log each request on standard error, without contents: off, text or json."`
-	MaxRuns  int    `group:"clients" name:"max-runs" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
-	MaxConns int    `group:"clients" name:"max-connections" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
-	MaxBody  int64  `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
+	TLSCert  string   `group:"clients" name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate in PEM. It needs --tls-key."`
+	TLSKey   string   `group:"clients" name:"tls-key" placeholder:"FILE" help:"The private key of the certificate, in PEM."`
+	Origins  []string `group:"clients" name:"cors-origin" placeholder:"ORIGIN" help:"Pages of this origin, such as https://app.example, may use the server in a browser; the default is none. May be repeated. Pages need a key as other clients do."`
+	Base     string   `group:"clients" name:"base-path" placeholder:"PATH" help:"Serve everything below this path, such as /antiphon, for a proxy with other services."`
+	Log      string   `group:"clients" enum:"off,text,json" default:"off" help:"Log each request on standard error, without contents: off, text or json."`
+	MaxRuns  int      `group:"clients" name:"max-runs" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
+	MaxConns int      `group:"clients" name:"max-connections" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
+	MaxBody  int64    `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
+}
+
+// check returns an error for flags that cannot be meant.
+func (c *accessFlags) check() error {
+	if err := access.CheckBase(c.Base); err != nil {
+		return usage(fmt.Errorf("--base-path: %w", err))
+	}
+	for _, origin := range c.Origins {
+		if err := access.CheckOrigin(origin); err != nil {
+			return usage(fmt.Errorf("--cors-origin: %w", err))
+		}
+	}
+	return nil
 }
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
@@ -137,7 +152,7 @@ func (s *serving) begin(std stdio, env environment) error {
 	}
 	logged := hider{std, env.Hider()}
 	s.guard = &access.Guard{
-		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready,
+		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready, Origins: s.Origins, Base: s.Base,
 		Bounds: access.Bounds{Running: s.MaxRuns, Connections: s.MaxConns, Body: s.MaxBody},
 		Log:    slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -265,9 +280,9 @@ func (s *serving) say(std stdio, at net.Addr) error {
 		path, body = "responses", fmt.Sprintf(` -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'`, visible(s.agents.Agents[0].Name))
 	}
 	if _, unix := at.(*net.UnixAddr); unix {
-		fmt.Fprintf(std.err, "antiphon: serving at %s%s; to try it:\n  curl --unix-socket %s %s://localhost/v1/%s%s%s\n", unixPrefix, visible(at.String()), visible(quoted(at.String())), scheme, path, key, body)
+		fmt.Fprintf(std.err, "antiphon: serving at %s%s; to try it:\n  curl --unix-socket %s %s://localhost%s/v1/%s%s%s\n", unixPrefix, visible(at.String()), visible(quoted(at.String())), scheme, s.Base, path, key, body)
 		return nil
 	}
-	fmt.Fprintf(std.err, "antiphon: serving at %s://%s/v1; to try it:\n  curl %[1]s://%[2]s/v1/%s%s%s\n", scheme, at, path, key, body)
+	fmt.Fprintf(std.err, "antiphon: serving at %s://%s%s/v1; to try it:\n  curl %[1]s://%[2]s%[3]s/v1/%s%s%s\n", scheme, at, s.Base, path, key, body)
 	return nil
 }

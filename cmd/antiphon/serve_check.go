@@ -147,7 +147,10 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		refuses(err)
 	} else {
 		scheme := map[bool]string{true: "https", false: "http"}[c.TLSCert != ""]
-		fmt.Fprintf(std.out, "listens: %s, %s\n", visible(c.Listen), scheme)
+		fmt.Fprintf(std.out, "listens: %s, %s, below %s/\n", visible(c.Listen), scheme, c.Base)
+	}
+	for _, origin := range c.Origins {
+		fmt.Fprintf(std.out, "pages of %s may use it\n", origin)
 	}
 	if err := c.showKeys(std, env); err != nil {
 		return err

@@ -327,6 +327,8 @@ var functions = []function{
 	{"server", "NewWriter", server.NewWriter},
 	{"server/access", "OpenKeys", access.OpenKeys},
 	{"server/access", "OpenLedger", access.OpenLedger},
+	{"server/access", "CheckOrigin", access.CheckOrigin},
+	{"server/access", "CheckBase", access.CheckBase},
 	{"server/sessions", "CheckURL", sessions.CheckURL},
 	{"session", "IsBreakNote", session.IsBreakNote},
 	{"session", "AppendEntry", session.AppendEntry},

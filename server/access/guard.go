@@ -34,6 +34,13 @@ type Guard struct {
 	Server func(project string) (*server.Server, error)
 	// Bounds are those of all keys together.
 	Bounds Bounds
+	// Origins are those whose pages may use the server in a browser, each as [CheckOrigin]
+	// wants it; nil means none. A page needs a key like every other client, and without keys
+	// it can do everything.
+	Origins []string
+	// Base is the path below which everything is served, such as /antiphon, as [CheckBase]
+	// wants it; "" is the root.
+	Base string
 	// TLS is for [Guard.Serve]. It has the certificate. Nil means no encryption.
 	TLS *tls.Config
 	// Metrics is served at GET /metrics, for keys with the scope admin. It may be nil.
@@ -118,7 +125,16 @@ func (g *Guard) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	w := &writer{ResponseWriter: out, control: http.NewResponseController(out), patience: g.Bounds.patience()}
 	w.Header().Set("X-Request-Id", "req_"+rand.Text())
 	req := &request{g: g, w: w}
+	if inner := g.below(r); inner != nil {
+		r = inner
+	} else {
+		g.errElsewhere(r).Send(w)
+		return
+	}
+	r, asked := g.admitPage(w, r)
 	switch {
+	case asked:
+		return
 	case r.Method == http.MethodGet && r.URL.Path == "/healthz":
 		fmt.Fprintln(w, "ok")
 		return

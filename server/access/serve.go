@@ -4,6 +4,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 	if nils.Is(l) {
 		return errors.New("access: the listener is nil")
 	}
-	if err := g.allows(l.Addr()); err != nil {
+	if err := cmp.Or(g.checkPages(), g.allows(l.Addr())); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	if err := g.begin(); err != nil {
