@@ -28,6 +28,9 @@ func TestFigures(t *testing.T) {
 	if o.http.allocs > 1.3 || o.socket.allocs > 1.3 {
 		t.Errorf("allocations of a turn by those in a new session: %.2f over HTTP, %.2f over a WebSocket", o.http.allocs, o.socket.allocs)
 	}
+	if c := measureTerminal(terminalSize{starts: 1, entries: 100, many: 200, keys: 5, lines: 1000}); c.err != nil || !(c.first > 0) || !(c.open > 0) || !(c.key[1] > 0) || !(c.rate > 0) {
+		t.Errorf("a chat in a terminal: %+v", c)
+	}
 	for name, one := range map[string]idler{"paused": pausedRun, "blocked": blockedRun, "goroutine": idleGoroutine} {
 		if kb := idleMemory(20, one); math.IsNaN(kb) {
 			t.Errorf("%s: no figure", name)

@@ -6,6 +6,7 @@ require (
 	charm.land/glamour/v2 v2.0.1
 	github.com/antiphon-go/antiphon v0.0.0
 	github.com/charmbracelet/x/ansi v0.11.9
+	github.com/creack/pty v1.1.24
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3
 	github.com/goccy/go-json v0.12.0
 	github.com/jackc/pgx/v5 v5.12.0

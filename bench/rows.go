@@ -84,6 +84,7 @@ func rows() []row {
 	if recorded := recordedReplies(400); len(recorded) > 0 {
 		list = append(list, markdownRow("Markdown while recorded replies stream", recorded))
 	}
+	list = append(list, terminalRow(terminalSize{starts: 15, entries: 10_000, many: 100_000, keys: 500, lines: 100_000}))
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}
