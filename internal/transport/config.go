@@ -245,7 +245,7 @@ var sharedHTTP = sync.OnceValue(func() *http.Client {
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = 64
 	t.DialContext = straight(t.DialContext)
-	return &http.Client{Transport: t}
+	return &http.Client{Transport: unpacking{t}}
 })
 
 // client returns the HTTP client with guarded redirects.

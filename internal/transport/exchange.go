@@ -39,6 +39,7 @@ type Exchange struct {
 	room  *room  // the buffer that the body is read into
 	head  []byte // bytes read for detection and not consumed yet; at the start of room
 	atEnd bool   // the body was read to its end
+	bomb  *bombError
 
 	events Events
 }
@@ -56,6 +57,9 @@ func (b answer) Read(p []byte) (int, error) {
 	n, err := b.x.Response.Body.Read(p)
 	b.x.idle.stop()
 	b.x.atEnd = err != nil
+	if err != nil {
+		_ = errors.As(err, &b.x.bomb)
+	}
 	return n, err
 }
 
@@ -213,6 +217,8 @@ func (x *Exchange) Broken(err error) *endpoint.Error {
 	return x.ended(func() *endpoint.Error {
 		var tooLarge *sse.TooLargeError
 		switch {
+		case x.bomb != nil:
+			return &endpoint.Error{Class: endpoint.TooLarge, Message: x.bomb.Error(), Err: x.bomb}
 		case errors.As(err, &tooLarge):
 			return &endpoint.Error{Class: endpoint.TooLarge, Message: err.Error(), Err: err}
 		case errors.Is(err, io.EOF):
@@ -225,6 +231,9 @@ func (x *Exchange) Broken(err error) *endpoint.Error {
 // Unreadable returns the error for invalid JSON; what names its place. Text that ends too early at
 // the end of the body is truncated.
 func (x *Exchange) Unreadable(what string, text []byte, last bool, err error) *endpoint.Error {
+	if x.bomb != nil {
+		return x.Broken(err)
+	}
 	e := &endpoint.Error{Class: endpoint.Protocol, Err: err}
 	e.Message = fmt.Sprintf("%s cannot be read: %v: %s", what, err, x.Quote(text, 200))
 	var syntax *item.SyntaxError
@@ -313,19 +322,37 @@ func (x *Exchange) Ended() bool { return x.ctx.Err() != nil }
 // ReadAll reads the body, up to the client's limit.
 func (x *Exchange) ReadAll() ([]byte, error) {
 	limit := cmp.Or(x.call.config.MaxBody, DefaultMaxBody)
-	var buf bytes.Buffer
+	size := int64(bytes.MinRead)
 	if n := x.Response.ContentLength; n > 0 {
-		buf.Grow(int(min(n, limit, 16<<20)) + bytes.MinRead)
+		size += min(n, limit, largestPart)
 	}
-	n, err := io.Copy(&buf, io.LimitReader(x.Body, limit+1))
-	switch {
-	case err != nil:
-		return nil, x.Broken(err)
-	case n > limit:
+	var parts [][]byte // a buffer that doubles would be three times the body while it grows
+	var n int64
+	rest := io.LimitReader(x.Body, limit+1)
+	for err := error(nil); err == nil; size = min(2*size, largestPart) {
+		part := make([]byte, 0, size)
+		for err == nil && len(part) < cap(part) {
+			var more int
+			more, err = rest.Read(part[len(part):cap(part)])
+			part = part[:len(part)+more]
+		}
+		if err != nil && err != io.EOF {
+			return nil, x.Broken(err)
+		}
+		n += int64(len(part))
+		parts = append(parts, part)
+	}
+	if n > limit {
 		return nil, x.Fail(&endpoint.Error{Class: endpoint.TooLarge, Message: fmt.Sprintf("the answer is larger than %d bytes", limit)})
 	}
-	return buf.Bytes(), nil
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	return bytes.Join(parts, nil), nil
 }
+
+// largestPart is the size of the buffers that [Exchange.ReadAll] reads a large body into, in bytes.
+const largestPart = 16 << 20
 
 // Kind is the kind of a body. Its first bytes count more than its Content-Type, because servers and
 // proxies often set a wrong one.
