@@ -19,6 +19,7 @@ import (
 	"unicode"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -221,25 +222,11 @@ func readAgreed(real string, limit int64) ([]byte, error) {
 
 // openRegular opens a regular file, and describes what is open.
 func openRegular(path string) (*os.File, os.FileInfo, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err != nil {
-		return nil, nil, plain(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, errNotRegular
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, plain(err)
-	}
-	if info, err = file.Stat(); err == nil && !info.Mode().IsRegular() {
+	file, info, err := private.Open(path)
+	if errors.Is(err, private.ErrNotRegular) {
 		err = errNotRegular
 	}
-	if err != nil {
-		_ = file.Close()
-		return nil, nil, plain(err)
-	}
-	return file, info, nil
+	return file, info, plain(err)
 }
 
 var errNotRegular = errors.New("not a regular file")

@@ -53,6 +53,11 @@ func attachment(ctx context.Context, name string) (item.Part, error) {
 		return nil, errors.Unwrap(err)
 	}
 	defer f.Close()
+	return contentOf(name, f)
+}
+
+// contentOf returns what an open file holds as a part of a message.
+func contentOf(name string, f *os.File) (item.Part, error) {
 	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
 	if err != nil {
 		return nil, err

@@ -98,7 +98,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 		return err
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
-	t := &dialogue{found: attach, own: own, tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	t := &dialogue{found: attach, own: own, tooled: map[int64]bool{}, mayLeave: map[string]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if c.Plain {
 		t.face = newPlainFace(std)
 	} else {
@@ -195,6 +195,7 @@ type dialogue struct {
 	detached   atomic.Bool     // it was left to workers
 	left       bool            // the person has left a session that runs elsewhere
 	undone     *undone         // by the last /undo, for /redo; nil once more was said
+	mayLeave   map[string]bool // files outside of the current folder that may be sent
 
 	collapses bool           // the person wants markers for what was read again
 	ended     int64          // the entry of the last turn's end

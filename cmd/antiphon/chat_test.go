@@ -141,6 +141,41 @@ func TestChatFiles(t *testing.T) {
 	term.until(t, "[exit code 0]")
 }
 
+// TestChatFilesOutside proves that a prompt sends a file outside of the folder, also through a link in
+// it, only after a yes: the prompt may be pasted from somebody else. K2
+func TestChatFilesOutside(t *testing.T) {
+	t.Parallel()
+	dir, term := chatter(t, "again\nturn\n  say It has {{user | lines}}.\n", "--session work")
+	outside := filepath.Join(t.TempDir(), "secret.txt")
+	write(t, outside, stolen+"\n")
+	if err := os.Symlink(outside, filepath.Join(dir, "notes.txt")); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{outside, "notes.txt"} {
+		term.keys(t, "see @"+name, "Enter")
+		term.until(t, "which is not in this folder? [y]es, [n]o:")
+		term.keys(t, "n", "Enter")
+		term.until(t, "is not sent")
+		term.until(t, "-- 1 turn")
+		term.keys(t, "C-l")
+		term.tmux(t, "clear-history")
+	}
+	stored := func() string {
+		return program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work", "--full").out
+	}
+	if text := stored(); strings.Contains(text, stolen) {
+		t.Errorf("it was sent:\n%s", text)
+	}
+	term.keys(t, "again @notes.txt", "Enter")
+	term.until(t, "again @notes.txt")
+	term.untilThat(t, "third question", func(string) bool { return strings.Count(term.all(t), "which is not in this folder?") >= 1 })
+	term.keys(t, "y", "Enter")
+	term.until(t, "with "+outside)
+	term.untilThat(t, "the reply", func(string) bool { return strings.Contains(stored(), stolen) })
+	term.keys(t, "C-c", "C-d")
+	term.until(t, "[exit code 0]")
+}
+
 // TestChatTrust proves that a file with powers is asked about once in a conversation, above the
 // draft, and again when it has changed. K1 K6
 func TestChatTrust(t *testing.T) {

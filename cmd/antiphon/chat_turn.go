@@ -11,11 +11,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/internal/homedir"
+	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -97,17 +100,87 @@ func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error
 		if info, err := os.Stat(name); !at || err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		part, err := attachment(ctx, name)
-		if err != nil {
-			return nil, err
+		switch part, err := t.fileAt(ctx, name); {
+		case err != nil:
+			return nil, fmt.Errorf("@%s: %w", visible(name), err)
+		case part != nil:
+			parts = append(parts, part)
 		}
-		parts = append(parts, part)
 	}
 	if parts == nil {
 		return []item.Item{item.User(text)}, nil
 	}
 	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
 	return []item.Item{message}, err
+}
+
+// fileAt returns the file that a prompt names, or nil if the person does not want it to be sent. A
+// prompt may be pasted from somebody else, so a file outside of the current folder is asked about. K2
+func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, errors.Unwrap(err)
+	}
+	if outside(real) && !t.mayLeave[real] {
+		question := "   send " + visible(real) + ", which is not in this folder? [y]es, [n]o: "
+		if beside(real) != real {
+			question = "   send " + visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
+		}
+		answer, err := t.asked(ctx, question)
+		if err != nil {
+			return nil, err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
+			return nil, nil
+		}
+		t.mayLeave[real] = true
+	}
+	f, info, err := private.Open(real)
+	if err != nil {
+		return nil, cmp.Or(errors.Unwrap(err), err)
+	}
+	defer f.Close()
+	now, err := os.Lstat(real)
+	if again, gone := filepath.EvalSymlinks(path); err != nil || gone != nil || again != real || !os.SameFile(now, info) {
+		return nil, errors.New("another file took its place")
+	}
+	part, err := contentOf(name, f)
+	if err == nil {
+		fmt.Fprintf(t.std.err, "   with %s\n", visible(beside(real)))
+	}
+	return part, err
+}
+
+// outside reports whether a file, by its path without links, is not in the current folder, or is a
+// hidden one of the home folder.
+func outside(real string) bool {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if err != nil {
+		return true
+	}
+	rest, err := filepath.Rel(here, real)
+	if err != nil || !filepath.IsLocal(rest) {
+		return true
+	}
+	home, err := homedir.Folder()
+	if err == nil {
+		home, err = filepath.EvalSymlinks(home)
+	}
+	if err != nil {
+		return false
+	}
+	if below, err := filepath.Rel(here, home); err != nil || !filepath.IsLocal(below) {
+		return false // the folder is a project
+	}
+	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rest), "/"), func(name string) bool { return strings.HasPrefix(name, ".") })
 }
 
 // filesAt returns the files whose names begin with a text, folders with a slash.

@@ -23,6 +23,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -95,10 +96,22 @@ func stateOf(path string) (s fileState, content []byte, err error) {
 	if err != nil {
 		return s, nil, err
 	}
+	notKept := fmt.Errorf("%s is no regular file of at most %d bytes", path, mostKept)
 	if !info.Mode().IsRegular() || info.Size() > mostKept {
-		return s, nil, fmt.Errorf("%s is no regular file of at most %d bytes", path, mostKept)
+		return s, nil, notKept
 	}
-	content, err = os.ReadFile(path)
+	f, opened, err := private.Open(path)
+	if err != nil {
+		return s, nil, err
+	}
+	defer f.Close()
+	if !os.SameFile(info, opened) { // a link took its place
+		return s, nil, notKept
+	}
+	content, err = io.ReadAll(io.LimitReader(f, mostKept+1))
+	if err == nil && len(content) > mostKept {
+		err = notKept
+	}
 	return fileState{hashOf(content), info.Mode().Perm()}, content, err
 }
 

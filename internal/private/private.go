@@ -1,8 +1,8 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package private reads files that decide what may run on this machine and where keys go. It
-// refuses those that others than the user can write.
+// Package private reads files that decide what may run on this machine, where keys go, and what is
+// sent. It refuses those that others than the user can write.
 package private
 
 import (
@@ -14,21 +14,11 @@ import (
 
 // ReadFile reads a file of at most limit bytes that passes [Check].
 func ReadFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path) // opening a pipe would wait for a writer
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
-	}
-	f, err := os.Open(path)
+	f, info, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
-		return nil, err
-	}
 	if err := Check(info); err != nil {
 		return nil, err
 	}
@@ -40,4 +30,37 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("it is larger than %d bytes", limit)
 	}
 	return text, nil
+}
+
+// ErrNotRegular means that something else than a regular file was opened.
+var ErrNotRegular = errors.New("it is not a file")
+
+// Open opens a regular file, and describes what is open. It does not wait if a named pipe takes the
+// file's place.
+func Open(path string) (*os.File, os.FileInfo, error) {
+	info, err := os.Stat(path) // to open a device may have effects
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, ErrNotRegular
+	}
+	return opened(path)
+}
+
+// opened is Open without the first look.
+func opened(path string) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNotRegular
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
 }

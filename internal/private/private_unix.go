@@ -12,6 +12,9 @@ import (
 	"syscall"
 )
 
+// nonblock makes opening a named pipe return at once.
+const nonblock = syscall.O_NONBLOCK
+
 // Check returns an error if others than the user, or root, could have written the file.
 func Check(info fs.FileInfo) error {
 	if info.Mode().Perm()&0o022 != 0 {
