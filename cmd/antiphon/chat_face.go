@@ -52,7 +52,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	}
 	f := &liveFace{}
 	options := tui.Options{
-		In: in, Out: out, Colour: colour, Term: env["TERM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
 	}
 	if folder, err := os.Getwd(); err == nil {

@@ -15,7 +15,9 @@
 // synchronized update, so that no other output can come between them. The only
 // sequences are line feeds, erasing and relative moves: there are no scroll regions, and
 // no row of the screen is addressed by its number. The live part takes at most a third of
-// the screen. Package bubbletea is not used, because it writes what it prints above its
+// the screen. The cursor in the draft is drawn, and the terminal's own one is hidden at the
+// beginning of the live part, because terminals disagree about where a cursor is after the
+// width has changed. Package bubbletea is not used, because it writes what it prints above its
 // frame and the frame apart, and without its renderer it neither sets up the terminal nor
 // reports its size. Its decoder of keys, package ultraviolet, is used.
 //

@@ -74,7 +74,7 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	f.rows = append(f.rows, works...)
 	f.rows = append(f.rows, above...)
 	f.rows = append(f.rows, queued...)
-	f.row, f.col = len(f.rows)+row, col
+	draft[row] = withCursor(draft[row], col)
 	f.rows = append(append(f.rows, draft...), below...)
 	return f
 }

@@ -24,6 +24,8 @@ type Options struct {
 	Colour  bool
 	// Term is the kind of terminal, as in $TERM.
 	Term string
+	// Program is the program that the terminal belongs to, as in $TERM_PROGRAM.
+	Program string
 	// Commands are completed behind a slash.
 	Commands []Command
 	// Files returns the names of files that begin with a text, to complete words that begin
@@ -109,6 +111,9 @@ const (
 	tickEvery = 250 * time.Millisecond
 )
 
+// xtermJS are programs whose terminals are xterm.js.
+var xtermJS = []string{"vscode", "Hyper", "Tabby"}
+
 // begin and end are sent when the terminal is taken over and given back: pastes are marked, and
 // the terminal tells when its window gets and loses the focus.
 const begin, end = "\x1b[?2004h\x1b[?1004h", "\x1b[?1004l\x1b[?2004l"
@@ -121,7 +126,7 @@ func Open(opts Options) (*Terminal, error) {
 		return nil, err
 	}
 	t := &Terminal{
-		opts: opts, in: in, screen: screen{out: opts.Out}, mark: markdown{colour: opts.Colour},
+		opts: opts, in: in, screen: screen{out: opts.Out, low: !opts.Tmux && slices.Contains(xtermJS, opts.Program)}, mark: markdown{colour: opts.Colour},
 		wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), answer: make(chan string, 64),
 		left: make(chan struct{}), quit: make(chan struct{}), over: make(chan struct{}),
 	}
@@ -235,6 +240,9 @@ func (t *Terminal) run() {
 		case <-t.wake:
 			draw()
 		case <-resized:
+			t.mu.Lock()
+			t.screen.width = -1 // the terminal may have changed what it shows, whatever size it has now
+			t.mu.Unlock()
 			draw()
 		case <-soon.C:
 			draw()

@@ -96,26 +96,18 @@ func wrapped(line string, limit int) (rows []string) {
 	return append(rows, row.String())
 }
 
-// breaks returns how many times a terminal of a width breaks a row before the column col of
-// it. A character of two columns that begins in the last one goes to the next row.
-func breaks(row string, width, col int) (n int) {
-	used, at := 0, 0
-	for row != "" {
-		if seq := escape(row); seq != "" {
-			row = row[len(seq):]
-			continue
-		}
-		c, wide := cluster(row)
-		row = row[len(c):]
-		if used+wide > width && used > 0 {
-			n, used = n+1, 0
-		}
-		if at+wide > col {
-			return n
-		}
-		used, at = used+wide, at+wide
+// withCursor returns a row with the character at a column inverted, as a cursor.
+func withCursor(row string, col int) string {
+	before, used := 0, 0
+	for before < len(row) && used < col {
+		c, _ := cluster(row[before:])
+		before, used = before+len(c), used+ansi.StringWidth(c)
 	}
-	return n + max(0, used+col-at-1)/width
+	under, _ := cluster(row[before:])
+	if under == "" {
+		return row + "\x1b[7m " + reset
+	}
+	return row[:before] + "\x1b[7m" + under + reset + row[before+len(under):]
 }
 
 // escape returns the escape sequence that a text begins with, or "". The package writes

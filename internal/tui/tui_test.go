@@ -20,29 +20,41 @@ import (
 
 // bench is a terminal of the package without a loop, drawn into a model.
 type bench struct {
-	t  *Terminal
-	vt *vt
+	t             *Terminal
+	vt            *vt
+	width, height int // as the package knows them
+	tape          *tape
+}
+
+// resize changes the size of the screen. It calls meanwhile before the package knows.
+func (b *bench) resize(width, height int, meanwhile func()) {
+	b.vt.resize(width, height)
+	if b.tape != nil {
+		b.tape.events = append(b.tape.events, tapeEvent{width: width, height: height})
+	}
+	meanwhile()
+	b.width, b.height = width, height
 }
 
 func newBench(t *testing.T, width, height int, colour bool) *bench {
 	v := newVT(t, width, height)
-	return &bench{&Terminal{screen: screen{out: v}, mark: markdown{colour: colour}, opts: Options{Colour: colour}, wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), left: make(chan struct{}), answer: make(chan string, 8)}, v}
+	return &bench{width: width, height: height, vt: v, t: &Terminal{screen: screen{out: v}, mark: markdown{colour: colour}, opts: Options{Colour: colour}, wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), left: make(chan struct{}), answer: make(chan string, 8)}}
 }
 
 // draw draws a frame as the loop does, and checks its height.
 func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
-	next := b.t.live(b.vt.width, b.vt.height, time.Unix(0, 0))
-	if most := max(2, b.vt.height/3); len(next.rows) > most {
-		t.Errorf("the live part has %d rows of a screen of %d: %q", len(next.rows), b.vt.height, next.rows)
+	next := b.t.live(b.width, b.height, time.Unix(0, 0))
+	if most := max(2, b.height/3); len(next.rows) > most {
+		t.Errorf("the live part has %d rows of a screen of %d: %q", len(next.rows), b.height, next.rows)
 	}
 	for _, row := range next.rows {
-		if columns(row) >= b.vt.width {
-			t.Errorf("a row of %d columns on a screen of %d: %q", columns(row), b.vt.width, row)
+		if columns(row) >= b.width {
+			t.Errorf("a row of %d columns on a screen of %d: %q", columns(row), b.width, row)
 		}
 	}
 	lines := b.t.lines
 	b.t.lines = nil
-	if err := b.t.screen.draw(b.vt.width, lines, next); err != nil {
+	if err := b.t.screen.draw(b.width, lines, next); err != nil {
 		t.Errorf("%v", err)
 	}
 }
@@ -59,76 +71,99 @@ func (b *bench) end() {
 	b.t.finish()
 	lines := b.t.lines
 	b.t.lines = nil
-	_ = b.t.screen.draw(b.vt.width, lines, frame{})
+	_ = b.t.screen.draw(b.width, lines, frame{})
 }
 
 // TestTranscript proves that over random streams, notes, drafts, sizes and moments of drawing
 // the terminal holds the transcript and nothing else, each word once and in order, when the
 // live part is gone, and that the live part never takes more than a third of the screen.
 func TestTranscript(t *testing.T) {
-	pieces := []string{" ", "\n", "\n\n", "**", "*", "`", "```go\n", "```\n", "# ", "- ", "1. ", "> ", "| ", " |\n", "|---|---|\n", "日本語 ", "e\u0301 ", "👩‍👩‍👧 ", "שלום ", "[a](https://x.org/b) ", "https://x.org/y ", "\t", "\r\n", "\x1b[2J", "\u202e"}
 	rapid.Check(t, func(r *rapid.T) {
-		width, height := rapid.IntRange(12, 100).Draw(r, "width"), rapid.IntRange(6, 40).Draw(r, "height")
-		b := newBench(t, width, height, rapid.Bool().Draw(r, "colour"))
-		var said []string
-		word := func() string {
-			w := fmt.Sprintf("w%d.", len(said))
-			said = append(said, w)
-			return w
-		}
-		for range rapid.IntRange(1, 120).Draw(r, "steps") {
-			switch rapid.IntRange(0, 9).Draw(r, "step") {
-			case 0:
-				b.draw(r)
-			case 1:
-				b.t.notes("\n" + word() + " a note\n")
-			case 2:
-				b.t.say("› ", word()+" said")
-			case 3:
-				b.t.compose.set(strings.Repeat("draft ", rapid.IntRange(0, 60).Draw(r, "draft")))
-			case 4:
-				b.t.waits = append(b.t.waits[:0], make([]wait, rapid.IntRange(0, 8).Draw(r, "waits"))...)
-			case 5:
-				b.draw(r)
-				width, height := rapid.IntRange(12, 100).Draw(r, "width"), max(b.vt.height, rapid.IntRange(6, 40).Draw(r, "height"))
-				if broken(b.t.screen.drawn.rows, width) <= height { // what leaves the screen cannot be erased
-					b.vt.resize(width, height)
-				}
-				b.draw(r)
-			default:
-				for range rapid.IntRange(1, 12).Draw(r, "pieces") {
-					text := rapid.SampledFrom(pieces).Draw(r, "piece")
-					if rapid.Bool().Draw(r, "word") {
-						text = word() + " "
-					}
-					b.t.lines = append(b.t.lines, b.t.mark.write(Shown(text))...)
-				}
-				if rapid.Bool().Draw(r, "now") {
-					b.draw(r)
-				}
-			}
-		}
-		b.end()
-		all := strings.Join(b.vt.text(), "") // a long word may be broken
-		if strings.Contains(all, "draft") || strings.Contains(all, "›  ") {
-			r.Errorf("the live part is left in the transcript:\n%s", all)
-		}
-		at := 0
-		for _, w := range said {
-			n := strings.Count(all, w)
-			i := strings.Index(all[at:], w)
-			if n != 1 || i < 0 {
-				r.Fatalf("%s is there %d times, in order: %v:\n%s", w, n, i >= 0, all)
-			}
-			at += i
-		}
+		b := newBench(t, rapid.IntRange(12, 100).Draw(r, "width"), rapid.IntRange(6, 40).Draw(r, "height"), rapid.Bool().Draw(r, "colour"))
+		b.t.screen.low = rapid.Bool().Draw(r, "low")
+		checkSaid(r, b, scenario(r, b, 12, func() {}))
 	})
+}
+
+// scenario has a conversation of random streams, notes, drafts, sizes and moments of drawing, and
+// returns the words that were said. Between two frames it calls drawn.
+func scenario(r *rapid.T, b *bench, least int, drawn func()) (said []string) {
+	pieces := []string{" ", "\n", "\n\n", "**", "*", "`", "```go\n", "```\n", "# ", "- ", "1. ", "> ", "| ", " |\n", "|---|---|\n", "日本語 ", "e\u0301 ", "שלום ", "[a](https://x.org/b) ", "https://x.org/y ", "\t", "\r\n", "\x1b[2J", "\u202e"}
+	if least < leastCompared {
+		pieces = append(pieces, "👩‍👩‍👧 ") // terminals disagree about its columns
+	}
+	word := func() string {
+		w := fmt.Sprintf("w%d.", len(said))
+		said = append(said, w)
+		return w
+	}
+	for range rapid.IntRange(1, 120).Draw(r, "steps") {
+		switch rapid.IntRange(0, 9).Draw(r, "step") {
+		case 0:
+			b.draw(r)
+			drawn()
+		case 1:
+			b.t.notes("\n" + word() + " a note\n")
+		case 2:
+			b.t.say("› ", word()+" said")
+		case 3:
+			b.t.compose.set(strings.Repeat("draft ", rapid.IntRange(0, 60).Draw(r, "draft")))
+		case 4:
+			b.t.waits = append(b.t.waits[:0], make([]wait, rapid.IntRange(0, 8).Draw(r, "waits"))...)
+		case 5:
+			b.draw(r)
+			width, height := rapid.IntRange(least, 100).Draw(r, "width"), rapid.IntRange(6, 40).Draw(r, "height")
+			if broken(b.t.screen.drawn.rows, width) <= min(height, b.height) { // what leaves the screen cannot be erased
+				late := !b.t.screen.low && mostRows(b.height) <= height && rapid.Bool().Draw(r, "late")
+				b.resize(width, height, func() {
+					if late { // the terminal gets another size while a frame for the old one is on its way
+						b.t.notes("\n" + word() + " a late note\n")
+						b.draw(r)
+					}
+				})
+			}
+			if b.draw(r); rapid.Bool().Draw(r, "look") {
+				drawn()
+			}
+		default:
+			for range rapid.IntRange(1, 12).Draw(r, "pieces") {
+				text := rapid.SampledFrom(pieces).Draw(r, "piece")
+				if rapid.Bool().Draw(r, "word") {
+					text = word() + " "
+				}
+				b.t.lines = append(b.t.lines, b.t.mark.write(Shown(text))...)
+			}
+			if rapid.Bool().Draw(r, "now") {
+				b.draw(r)
+			}
+		}
+	}
+	b.end()
+	drawn()
+	return said
+}
+
+// checkSaid checks that the terminal holds what was said, and nothing of the live part.
+func checkSaid(r *rapid.T, b *bench, said []string) {
+	all := strings.Join(b.vt.text(), "") // a long word may be broken
+	if strings.Contains(all, "draft") || strings.Contains(all, "›  ") {
+		r.Errorf("the live part is left in the transcript:\n%s", all)
+	}
+	at := 0
+	for _, w := range said {
+		n := strings.Count(all, w)
+		i := strings.Index(all[at:], w)
+		if n != 1 || i < 0 {
+			r.Fatalf("%s is there %d times, in order: %v:\n%s", w, n, i >= 0, all)
+		}
+		at += i
+	}
 }
 
 // broken returns how many rows a live part takes on a screen of another width.
 func broken(rows []string, width int) (n int) {
 	for _, row := range rows {
-		n += 1 + breaks(row, width, columns(row))
+		n += len(wrapped(row, width))
 	}
 	return n
 }

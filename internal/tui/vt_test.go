@@ -15,9 +15,13 @@ import (
 type vt struct {
 	t             *testing.T
 	width, height int
+	flat          bool // when the width changes, it cuts the rows on the screen instead of wrapping all lines again
 	lines         []vtLine
+	base          int  // the first row on a flat screen
 	row, col      int  // the cursor, from the first line that was ever there
 	wraps         bool // the cursor stands behind the last column
+	stays         bool // rows do not wrap: what does not fit replaces the last column
+	hidden        bool // the cursor
 }
 
 // vtLine is a row of the terminal. soft means that the next row continues it.
@@ -67,11 +71,16 @@ func (v *vt) down() {
 	if v.row++; v.row == len(v.lines) {
 		v.lines = append(v.lines, vtLine{})
 	}
+	v.base = max(v.base, v.row+1-v.height)
 }
 
 func (v *vt) put(c string, n int) {
 	if last := &v.lines[v.row]; n == 0 && len(last.cells) > 0 { // a mark belongs to the character before it
 		last.cells[len(last.cells)-1] += c
+		return
+	}
+	if v.stays && (v.wraps || v.col+n > v.width) {
+		v.col, v.wraps = v.width-1, true
 		return
 	}
 	if v.wraps || v.col+n > v.width {
@@ -106,11 +115,21 @@ func (v *vt) control(arg string, what byte) {
 	case 'C':
 		v.col = min(v.width-1, v.col+n)
 	case 'J':
+		if v.col == 0 && v.row == v.top() {
+			v.t.Errorf("tmux would move the screen into its scrollback")
+		}
 		v.lines = v.lines[:v.row+1]
 		v.eraseLine()
 	case 'K':
 		v.eraseLine()
-	case 'm', 'h', 'l':
+	case 'm':
+	case 'h', 'l':
+		switch arg {
+		case "?7":
+			v.stays = what == 'l'
+		case "?25":
+			v.hidden = what == 'l'
+		}
 	default:
 		v.t.Errorf("a sequence that the package may not use: %q %c", arg, what)
 	}
@@ -125,11 +144,40 @@ func (v *vt) eraseLine() {
 }
 
 // top returns the first row on the screen.
-func (v *vt) top() int { return max(0, len(v.lines)-v.height) }
+func (v *vt) top() int {
+	if v.flat {
+		return v.base
+	}
+	return max(0, len(v.lines)-v.height)
+}
+
+// cut resizes a flat screen. Rows leave a lower one at the top until what is written fits, and
+// come back to a higher one.
+func (v *vt) cut(width, height int) {
+	last := min(len(v.lines), v.base+v.height) - 1
+	for last > v.row && len(v.lines[last].cells) == 0 {
+		last--
+	}
+	if height < v.height {
+		v.base = max(v.base, last+1-height)
+	} else {
+		v.base = max(0, v.base-(height-v.height))
+	}
+	v.lines = v.lines[:last+1]
+	for i := range v.lines[v.base:] {
+		line := &v.lines[v.base+i]
+		line.cells = line.cells[:min(width, len(line.cells))]
+	}
+	v.width, v.height, v.col, v.wraps = width, height, min(v.col, width-1), false
+}
 
 // resize wraps all lines again, as terminals do, and keeps the cursor at its character. Rows
 // below it that nothing was written to take no place.
 func (v *vt) resize(width, height int) {
+	if v.flat {
+		v.cut(width, height)
+		return
+	}
 	for len(v.lines)-1 > v.row && len(v.lines[len(v.lines)-1].cells) == 0 {
 		v.lines = v.lines[:len(v.lines)-1]
 	}
@@ -176,6 +224,14 @@ func (v *vt) resize(width, height int) {
 // cellsBefore returns how many cells stand in the rows before the last one.
 func cellsBefore(whole []string, rows []vtLine) int { return len(whole) - len(rows[len(rows)-1].cells) }
 
+// rows returns every row that was ever written.
+func (v *vt) rows() (list []string) {
+	for _, l := range v.lines {
+		list = append(list, strings.Join(l.cells, ""))
+	}
+	return list
+}
+
 // text returns everything that was ever written, wrapped lines as one.
 func (v *vt) text() []string {
 	var list []string
@@ -191,4 +247,25 @@ func (v *vt) text() []string {
 		list = list[:len(list)-1]
 	}
 	return list
+}
+
+// leastCompared is the least width at which our model is compared with other terminals.
+const leastCompared = 20
+
+// tape is a recording of what a terminal was sent.
+type tape struct {
+	width, height int
+	events        []tapeEvent
+}
+
+// tapeEvent is a write, a change of the size, or what the terminal holds then.
+type tapeEvent struct {
+	written       []byte
+	width, height int
+	lines         []string
+}
+
+func (p *tape) Write(b []byte) (int, error) {
+	p.events = append(p.events, tapeEvent{written: append([]byte{}, b...)})
+	return len(b), nil
 }
