@@ -74,11 +74,13 @@ func measureTerminal(size terminalSize) terminal {
 		return t
 	}
 	c, err := newChats()
+	if c != nil {
+		defer c.remove()
+	}
 	if err != nil {
 		t.err = err
 		return t
 	}
-	defer c.remove()
 	for _, measure := range []func() error{
 		func() error { return c.hold("talk-some", size.entries) },
 		func() error { return c.hold("talk-many", size.many) },
@@ -139,18 +141,15 @@ const (
 )
 
 func newChats() (*chats, error) {
-	program, err := buildAntiphon()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp("", "antiphon-bench-")
 	if err != nil {
 		return nil, err
 	}
-	c := &chats{dir: dir, program: program}
+	c := &chats{dir: dir, program: filepath.Join(dir, "antiphon")}
 	// Each word of a script's text is a delta.
 	words := strings.Repeat("A reply with **strong words** and `code` that goes on and on until nobody types any more.\n    ", 4000)
 	return c, errors.Join(
+		buildAntiphon(c.program),
 		os.WriteFile(filepath.Join(dir, "agent.md"), []byte("<config model=\"rehearsal:agent.script\"/>\n<system>Help.</system>\n"), 0o600),
 		os.WriteFile(filepath.Join(dir, "agent.script"), fmt.Appendf(nil, "pace %v\nturn\n  say Hello.\nagain\nturn\n  say\n    %s\n", deltaEvery, words), 0o600))
 }
@@ -308,17 +307,12 @@ func (c *chats) types(t *terminal, keys int) error {
 	return nil
 }
 
-// buildAntiphon builds the program, at the first call.
-var buildAntiphon = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "antiphon-bench-")
-	if err != nil {
-		return "", err
-	}
-	program := filepath.Join(dir, "antiphon")
+// buildAntiphon builds the program.
+func buildAntiphon(program string) error {
 	cmd := exec.Command("go", "build", "-o", program, "./cmd/antiphon")
 	cmd.Dir = ".."
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
-	return program, nil
-})
+	return nil
+}
