@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,11 +12,9 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/audit"
-	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
-	"github.com/antiphon-go/antiphon/worker"
 )
 
 // attached is a terminal that shows a session which another process runs. What the person
@@ -26,17 +23,16 @@ type attached struct {
 	*runCommand
 	std   stdio
 	who   *person
-	store keeper
+	store keeper // nil if the session is at a server
+	src   source
 	info  session.Info
 	show  *printer
-	audit *audit.Log // nil if there is none
 
 	shown    int64                   // the number of the last entry that was shown
 	asks     []agent.PendingApproval // that the person was not asked about yet
 	asked    map[string]bool         // calls that they were asked about
 	inside   int                     // subagents that are at work
 	stopped  *session.Stopped        // how the run ended, or nil
-	from     string                  // how answers are given, for those who read the log
 	delivers int                     // how often the person said something
 }
 
@@ -69,9 +65,10 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
 	p.colour = p.colour && !c.Plain
 	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
-	a := &attached{runCommand: c, std: std, who: who, store: store, info: info, show: p, audit: log, asked: map[string]bool{}, from: "run"}
+	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
+	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
-	if err := a.begin(ctx, s, c.Prompt); err != nil {
+	if err := a.begin(ctx, s.Log(), c.Prompt); err != nil {
 		return err
 	}
 	return a.follow(ctx, s)
@@ -87,8 +84,7 @@ func holderOf(busy error) string {
 }
 
 // begin shows the run that is under way from its start, and says the prompt.
-func (a *attached) begin(ctx context.Context, s *session.Session, prompt string) error {
-	log := s.Log()
+func (a *attached) begin(ctx context.Context, log []session.Entry, prompt string) error {
 	from := len(log)
 	for i, e := range slices.Backward(log) {
 		switch e.Body.(type) {
@@ -108,13 +104,12 @@ func (a *attached) begin(ctx context.Context, s *session.Session, prompt string)
 	if prompt = spoken(prompt); prompt == "" || prompt == "-" {
 		return nil
 	}
-	return a.say(ctx, s, prompt)
+	return a.say(ctx, prompt)
 }
 
 // say delivers what the person typed.
-func (a *attached) say(ctx context.Context, s *session.Session, text string) error {
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "run"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
-	if _, err := s.Deliver(ctx, d); err != nil {
+func (a *attached) say(ctx context.Context, text string) error {
+	if err := a.src.say(ctx, text, false); err != nil {
 		return err
 	}
 	a.delivers++
@@ -135,7 +130,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 	entries := make(chan watched)
 	go func() {
 		defer close(entries)
-		for e, err := range s.Watch(watching, a.shown) {
+		for e, err := range a.src.watch(watching, a.info.ID, a.shown) {
 			select {
 			case entries <- watched{e, err}:
 			case <-watching.Done():
@@ -169,7 +164,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 			case !open:
 				return a.left(ctx, nil)
 			case line != "":
-				if err := a.say(ctx, s, line); err != nil {
+				if err := a.say(ctx, line); err != nil {
 					return err
 				}
 			}
@@ -225,36 +220,29 @@ func (a *attached) askNext(ctx context.Context) error {
 	}
 	p := a.asks[0]
 	a.asks = a.asks[1:]
-	s, err := session.Open(ctx, a.store, a.info.ID)
-	if err != nil {
-		return err
+	key := fmt.Sprint(p.Session, " ", p.Number)
+	if a.asked[key] {
+		return nil
 	}
-	pending, err := agent.PendingApprovals(ctx, s)
+	pending, err := a.src.pending(ctx)
 	if err != nil {
 		return err
 	}
 	same := func(o agent.PendingApproval) bool { return o.Session == p.Session && o.Number == p.Number }
-	if key := fmt.Sprint(p.Session, " ", p.Number); a.asked[key] || !slices.ContainsFunc(pending, same) {
+	if !slices.ContainsFunc(pending, same) {
 		return nil // it was answered by now
-	} else {
-		a.asked[key] = true
 	}
+	a.asked[key] = true
 	a.show.endLine()
-	d, err := askBeside(ctx, a.who, a.store, p)
+	d, err := askBeside(ctx, a.who, a.src, p)
 	if errors.Is(err, errAnswered) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), a.from
-	if a.audit != nil {
-		if err := a.audit.Write(ctx, host.Answered(p, d)...); err != nil {
-			return err
-		}
-	}
-	err = worker.Answer(ctx, a.store, a.info.ID, d)
-	if errors.Is(err, agent.ErrDecided) {
+	err = a.src.answer(ctx, p, d)
+	if errors.Is(err, agent.ErrDecided) || errors.As(err, new(*server.Error)) {
 		fmt.Fprintf(a.std.err, "   %s\n", visible(err.Error()))
 		return nil
 	}
@@ -264,30 +252,13 @@ func (a *attached) askNext(ctx context.Context) error {
 // look finds the questions of subagents, whose logs are not watched, and reports whether
 // the holder is gone and everything that it wrote was shown.
 func (a *attached) look(ctx context.Context) (gone bool, err error) {
-	if a.inside > 0 {
-		s, err := session.Open(ctx, a.store, a.info.ID)
-		if err != nil {
-			return false, err
-		}
-		pending, err := agent.PendingApprovals(ctx, s)
-		if err != nil {
-			return false, err
-		}
-		for _, p := range pending {
-			if p.Session != a.info.ID {
-				a.asks = append(a.asks, p)
-			}
+	asks, gone, err := a.src.look(ctx, a.shown, a.inside > 0)
+	for _, p := range asks {
+		if p.Session != a.info.ID {
+			a.asks = append(a.asks, p)
 		}
 	}
-	unlock, err := a.store.Lock(ctx, a.info.ID)
-	if errors.Is(err, session.ErrBusy) || ctx.Err() != nil {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	info, err := a.store.Info(ctx, a.info.ID)
-	return info.Entries <= a.shown, errors.Join(err, unlock())
+	return gone, err
 }
 
 // ended says how the run of the holder ended, and what waits for the next one.

@@ -34,7 +34,7 @@ type chatCommand struct {
 	Session   string   `group:"keep" placeholder:"NAME" xor:"which" help:"Continue the session NAME of this file, or begin it. Default: a new session with a name of its own."`
 	Last      bool     `group:"keep" short:"c" xor:"which" aliases:"continue" help:"Continue the most recently written session of this file; without FILE, of this folder."`
 	Choose    bool     `group:"keep" short:"r" xor:"which" help:"Choose the session to continue from a list, which tells what runs and what waits for you."`
-	Attach    string   `group:"keep" placeholder:"NAME" xor:"which" help:"Show the session NAME while another process runs it: say something to it, answer about its calls, stop it. It needs no FILE."`
+	Attach    string   `group:"keep" placeholder:"NAME" xor:"which" help:"Show the session NAME while another process runs it: say something to it, answer about its calls, stop it. It needs no FILE. https://HOST/NAME: a session at a server, with the key of $$ANTIPHON_SERVER_KEY."`
 	Owner     string   `group:"keep" placeholder:"OWNER" help:"The owner of the session: a new session gets this owner, and sessions of other owners are refused."`
 	Tag       []string `group:"keep" sep:"none" placeholder:"TAG" help:"Add a tag to the session; may be repeated."`
 	storeFlag `group:"keep"`
@@ -72,7 +72,8 @@ Examples:
   antiphon chat agent.md --model qwen3 --base-url http://localhost:11434/v1
   antiphon chat agent.md -c
   antiphon chat agent.md --session work
-  antiphon chat --attach work`
+  antiphon chat --attach work
+  antiphon chat --attach https://agents.example.com/work`
 }
 
 // Run holds the conversation.
@@ -81,6 +82,10 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	in, alsoFile := std.in.(*os.File)
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
 		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
+	}
+	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
+	if isAddress(c.Attach) {
+		return c.runRemote(ctx, std, env, in, out)
 	}
 	var attach session.Info
 	if c.Attach != "" {
@@ -97,19 +102,9 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if err != nil {
 		return err
 	}
-	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
 	t := &dialogue{found: attach, own: own, tooled: map[int64]bool{}, mayLeave: map[string]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
-	if c.Plain {
-		t.face = newPlainFace(std)
-	} else {
-		var lost func()
-		ctx, lost = t.whenLost(ctx)
-		if t.face, err = newLiveFace(in, out, env, t.colour, lost); err != nil {
-			return err
-		}
-		if err := t.face.theme(cmp.Or(env["ANTIPHON_THEME"], tui.Themes[0])); err != nil {
-			return errors.Join(usage(fmt.Errorf("ANTIPHON_THEME: %w", err)), t.face.close())
-		}
+	if ctx, err = t.sit(ctx, std, in, out); err != nil {
+		return err
 	}
 	err = t.hold(ctx)
 	err = errors.Join(err, t.close(), t.face.close())
@@ -125,6 +120,27 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 		err = nil
 	}
 	return err
+}
+
+// sit takes the terminal. The context also ends when the terminal is gone, if that is to
+// stop the work.
+func (t *dialogue) sit(ctx context.Context, std stdio, in, out *os.File) (_ context.Context, err error) {
+	if t.chat.Plain {
+		t.face = newPlainFace(std)
+	} else {
+		var lost func()
+		ctx, lost = t.whenLost(ctx)
+		if t.face, err = newLiveFace(in, out, t.env, t.colour, lost); err != nil {
+			return ctx, err
+		}
+		if err := t.face.theme(cmp.Or(t.env["ANTIPHON_THEME"], tui.Themes[0])); err != nil {
+			return ctx, errors.Join(usage(fmt.Errorf("ANTIPHON_THEME: %w", err)), t.face.close())
+		}
+	}
+	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
+	t.who = newPerson(t.std)
+	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
+	return ctx, nil
 }
 
 // asRun returns antiphon run with the same flags.
@@ -204,9 +220,6 @@ type dialogue struct {
 
 // hold opens the session and holds the conversation.
 func (t *dialogue) hold(ctx context.Context) error {
-	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
-	t.who = newPerson(t.std)
-	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	if err := t.begin(ctx); err != nil {
 		return err
 	}

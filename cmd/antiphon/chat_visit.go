@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 )
@@ -27,8 +26,8 @@ import (
 // visitor is a chat at a session that another process runs.
 type visitor struct {
 	*attached
-	t   *dialogue
-	log *session.Session
+	t     *dialogue
+	there *remote // the session is at a server; nil if it is in a store
 
 	working func()    // ends what the terminal shows of the work; nil if none is under way
 	since   time.Time // when the session was last seen to be somebody's
@@ -56,21 +55,15 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	t.info, t.spoke = info, true
 	t.cfg.Session, t.cfg.Last = info.ID, false
 	t.printer(slices.Values(s.Log()[:0]))
-	v := &visitor{t: t, log: s, attached: &attached{runCommand: t.run, std: t.std, who: t.who, store: store, info: info, show: t.print, audit: log, asked: map[string]bool{}, from: "chat"}}
-	if err := v.begin(ctx, s, ""); err != nil {
+	src := &stored{in: store, id: info.ID, audit: log, from: "chat"}
+	v := &visitor{t: t, attached: &attached{runCommand: t.run, std: t.std, who: t.who, store: store, src: src, info: info, show: t.print, asked: map[string]bool{}}}
+	if err := v.begin(ctx, s.Log(), ""); err != nil {
 		return err
 	}
 	if moved {
 		v.since = time.Now()
 	}
-	before := s.Log()[:v.shown]
-	for _, e := range before {
-		t.count(e)
-	}
-	t.tell()
-	if !moved {
-		t.recall(slices.Values(before), mostRecalled)
-	}
+	v.counted(s.Log()[:v.shown], !moved)
 	switch over, err := v.over(ctx); {
 	case err != nil:
 		return err
@@ -92,11 +85,15 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 // name is what people call the session.
 func (t *dialogue) name() string { return cmp.Or(t.info.Name, t.info.ID) }
 
-// deliver leaves something for the run, or for the next one.
-func (v *visitor) deliver(ctx context.Context, later bool, body session.Body) error {
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "chat", Queued: later}, Bodies: []session.Body{body}}
-	_, err := v.log.Deliver(ctx, d)
-	return err
+// counted takes what came before the run that is shown, and recalls the end of it.
+func (v *visitor) counted(before []session.Entry, recalls bool) {
+	for _, e := range before {
+		v.t.count(e)
+	}
+	v.t.tell()
+	if recalls {
+		v.t.recall(slices.Values(before), mostRecalled)
+	}
 }
 
 // works shows that the other process works: Esc asks it to stop.
@@ -105,11 +102,11 @@ func (v *visitor) works(ctx context.Context) {
 		return
 	}
 	stop := func() {
-		if err := v.deliver(ctx, false, session.StopAsked{Detail: "asked at the terminal of " + accountName()}); err != nil {
+		if err := v.src.stop(ctx); err != nil {
 			fmt.Fprintln(v.std.err, "!! "+printable(v.t.env.Hide(err.Error())))
 		}
 	}
-	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.deliver(ctx, false, session.InputItem{Item: item.User(text)}) })
+	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.src.say(ctx, text, false) })
 }
 
 func (v *visitor) rests() {
@@ -143,7 +140,7 @@ func (v *visitor) stay(ctx context.Context) error {
 	})
 	reading.Go(func() {
 		defer close(entries)
-		for e, err := range v.log.Watch(watching, v.shown) {
+		for e, err := range v.src.watch(watching, v.info.ID, v.shown) {
 			if failed = err; err != nil {
 				return
 			}
@@ -226,10 +223,17 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 	name, isCommand := strings.CutPrefix(strings.TrimSpace(text), "/")
 	name, _, _ = strings.Cut(name, " ")
 	if !isCommand {
-		if err := v.deliver(ctx, true, session.InputItem{Item: item.User(text)}); err != nil {
+		err := v.src.say(ctx, text, true)
+		switch refused := new(server.Error); {
+		case errors.As(err, &refused):
+			fmt.Fprintln(t.std.err, "!! "+printable(refused.Message))
+		case err != nil:
 			return false, err
+		case v.there != nil && v.there.rests():
+			fmt.Fprintln(t.std.err, "   (said: nobody runs the session now, so it waits for its next run)")
+		default:
+			fmt.Fprintln(t.std.err, "   (said: it is answered when what is under way is done)")
 		}
-		fmt.Fprintln(t.std.err, "   (said: it is answered when what is under way is done)")
 		return false, nil
 	}
 	switch name {
@@ -240,6 +244,10 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 	case "cost":
 		t.cost()
 	case "take":
+		if v.there != nil {
+			fmt.Fprintln(t.std.err, "!! /take needs the store of the session, and it is at a server")
+			return false, nil
+		}
 		return true, v.takeOver(ctx)
 	case "help", "?":
 		for _, line := range []string{

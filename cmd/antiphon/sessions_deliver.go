@@ -226,7 +226,7 @@ func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, s
 		if !terminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
 		}
-		d, err = askBeside(ctx, asked, store, p)
+		d, err = askBeside(ctx, asked, &stored{in: store, id: p.Session}, p)
 	}
 	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), fromApprove
 	return d, err
@@ -244,8 +244,8 @@ var (
 
 // askBeside asks the person about a call that the run of another process may be asking
 // about too. The question ends when another answer is in the log.
-func askBeside(ctx context.Context, who *person, store keeper, p agent.PendingApproval) (d agent.Decision, err error) {
-	s, err := session.Open(ctx, store, p.Session)
+func askBeside(ctx context.Context, who *person, src source, p agent.PendingApproval) (d agent.Decision, err error) {
+	log, err := src.entries(ctx, p.Session)
 	if err != nil {
 		return d, err
 	}
@@ -253,7 +253,7 @@ func askBeside(ctx context.Context, who *person, store keeper, p agent.PendingAp
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer end(nil)
-	watching.Go(func() { end(answerTo(asking, s, p)) })
+	watching.Go(func() { end(answerTo(asking, src, log, p)) })
 	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
 	d, err = who.approve(asking, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command, Sandbox: p.Sandbox})
 	if err == nil || ctx.Err() != nil {
@@ -272,14 +272,14 @@ func askBeside(ctx context.Context, who *person, store keeper, p agent.PendingAp
 
 // answerTo waits for an answer about a call in the log, and returns it as an
 // [agent.AnsweredError]. It returns nil if the log cannot be watched.
-func answerTo(ctx context.Context, s *session.Session, p agent.PendingApproval) error {
+func answerTo(ctx context.Context, src source, log []session.Entry, p agent.PendingApproval) error {
 	asked := int64(0) // older answers are about older questions
-	for _, e := range s.Log() {
+	for _, e := range log {
 		if b, ok := e.Body.(session.ApprovalAsked); ok && b.CallID == p.CallID && b.Number == p.Number {
 			asked = e.Seq
 		}
 	}
-	for e, err := range s.Watch(ctx, asked) {
+	for e, err := range src.watch(ctx, p.Session, asked) {
 		if err != nil {
 			<-ctx.Done() // the person may answer all the same
 			return nil

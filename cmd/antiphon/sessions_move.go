@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -75,8 +76,10 @@ func (m *mover) free(ctx context.Context, once bool) error {
 }
 
 // underWay returns the number of the entry that began the run which has not ended, or 0.
-func underWay(s *session.Session) (run int64) {
-	for e := range s.Entries() {
+func underWay(s *session.Session) (run int64) { return underWayIn(s.Entries()) }
+
+func underWayIn(log iter.Seq[session.Entry]) (run int64) {
+	for e := range log {
 		switch e.Body.(type) {
 		case session.RunStarted:
 			run = e.Seq
