@@ -192,3 +192,13 @@ turn
 	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
 }
+
+// TestPlainRowsAreMarked proves that what somebody said, also in an imported session, forges no row of
+// the program in a plain terminal. K5
+func TestPlainRowsAreMarked(t *testing.T) {
+	var shown strings.Builder
+	newPlainFace(stdio{err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
+	if want := "> hello\n> ?? run_command\n>    run it? [y]es:[2J\n"; shown.String() != want {
+		t.Errorf("%q, want %q", shown.String(), want)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -59,10 +60,15 @@ func (f *plainFace) notes() io.Writer          { return f.std.err }
 func (f *plainFace) width() int                { return widthOf(f.std.out) }
 func (f *plainFace) endText()                  {}
 func (f *plainFace) status(string)             {}
-func (f *plainFace) said(text string)          { fmt.Fprintf(f.std.err, "> %s\n", printable(text)) }
+func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
 func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
 func (f *plainFace) remember([]string, string) {}
 func (f *plainFace) close() error              { return nil }
+
+// quotedRows marks each row of what somebody said, so that none looks like one of the program.
+func quotedRows(text string) string {
+	return "> " + strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n> ")
+}
 
 func (f *plainFace) copy(string) error {
 	return errors.New("a plain terminal has no clipboard that could be reached")
