@@ -60,6 +60,9 @@ func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hos
 	for _, f := range archive.Files {
 		text := words.Replace(string(f.Data))
 		if f.Name != "links" {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(h.work, f.Name)), 0o700); err != nil {
+				t.Fatal(err)
+			}
 			write(t, filepath.Join(h.work, f.Name), text)
 			continue
 		}
@@ -226,6 +229,10 @@ func TestHostileFiles(t *testing.T) {
 				t.Chdir(elsewhere)
 				h.addTo(t)
 			}
+			if strings.HasPrefix(filepath.Base(path), "named-") {
+				t.Chdir(h.work)
+				h.named(t)
+			}
 			if strings.HasPrefix(filepath.Base(path), "write-") {
 				t.Chdir(elsewhere)
 				h.continued(t)
@@ -245,6 +252,14 @@ func (h *hostileCase) addTo(t *testing.T) {
 	}
 	write(t, talk, read(t, talk)+read(t, filepath.Join(h.work, "main.md")))
 	for _, line := range []string{"run DIR/own-talk.md more --allow *", "run DIR/own-talk.md --in-place --allow *", "run DIR/own.md more --out DIR/own-talk.md --allow *"} {
+		h.try(t, line)
+	}
+}
+
+// named works in the stranger's project, and names agents without their paths.
+func (h *hostileCase) named(t *testing.T) {
+	t.Helper()
+	for _, line := range []string{"run helper", "run helper more --session s", "run agent", "Hello?", "config", "models", "trust list", "sessions list", "doctor"} {
 		h.try(t, line)
 	}
 }

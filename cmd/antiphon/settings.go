@@ -235,7 +235,7 @@ func agentFile(w io.Writer, env environment, name string) string {
 	for _, folder := range agentFolders(env) {
 		for _, file := range []string{name, name + ".md"} {
 			path := filepath.Join(folder, file)
-			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && !strays(env, path) {
 				found = append(found, path)
 				break
 			}
@@ -257,12 +257,39 @@ func agentFolders(env environment) (list []string) {
 		if info, err := os.Stat(agents); i > 0 && err == nil && !private.Owned(info) {
 			continue // everybody may make a repository in a shared folder, around all that is in it
 		}
+		if strays(env, agents) {
+			continue
+		}
 		list = append(list, agents)
 	}
 	if folder := settingsFolder(env); folder != "" {
 		list = append(list, filepath.Join(folder, "agents"))
 	}
 	return list
+}
+
+// strays reports whether a project's agent, or its folder of agents, is a link to what is outside of the
+// project: a person who names an agent of the project does not mean a file of their own. Their own
+// agents may be links to anywhere.
+func strays(env environment, path string) bool {
+	own := settingsFolder(env)
+	if own != "" && (path == filepath.Join(own, "agents") || filepath.Dir(path) == filepath.Join(own, "agents")) {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	folders := projectFolders()
+	if err != nil || len(folders) == 0 {
+		return true
+	}
+	root, err := filepath.EvalSymlinks(folders[len(folders)-1])
+	if err != nil {
+		return true
+	}
+	rest, err := filepath.Rel(root, real)
+	return err != nil || !filepath.IsLocal(rest)
 }
 
 // projectFolders returns the current folder, and those above it up to the root of its git
@@ -393,7 +420,7 @@ func agentLines(env environment, line func(what, value, from string)) error {
 		}
 		for _, f := range files {
 			name, isAgent := strings.CutSuffix(f.Name(), ".md")
-			if isAgent && !seen[name] {
+			if isAgent && !seen[name] && !strays(env, filepath.Join(folder, f.Name())) {
 				seen[name] = true
 				line("agent", quoted(name), quoted(filepath.Join(folder, f.Name())))
 				own = own || name == "assistant" && folder == filepath.Join(settingsFolder(env), "agents")
