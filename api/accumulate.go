@@ -105,6 +105,9 @@ func (a *Accumulator) add(e *Event) ([]item.Item, error) {
 	default:
 		a.halves.join(e)
 		a.hear(e)
+		if a.last == nil && e.ItemID != "" { // it says nothing about the contents of its item
+			a.last = a.find(e.ItemID, e.OutputIndex, "")
+		}
 	}
 	return nil, nil
 }

@@ -75,7 +75,10 @@ func (w *Writer) Relay(ev api.Event) error {
 		return w.relayEnd(&ev, done)
 	}
 	n, about := r.acc.About()
-	if !about {
+	switch {
+	case !about && ev.ItemID != "":
+		return w.err // the item was not begun, and what it lacks comes with its end
+	case !about:
 		return w.send(w.corrected(ev, -1))
 	}
 	for n >= len(r.items) {

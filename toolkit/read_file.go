@@ -71,7 +71,8 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 	if info.Size() == 0 {
 		return fmt.Sprintf("%s is empty (0 bytes).", p), nil
 	}
-	r := bufio.NewReaderSize(files.ReadWithin(ctx, file), 64<<10)
+	size := min(max(info.Size()+1, 4<<10), 64<<10) // most files are small
+	r := bufio.NewReaderSize(files.ReadWithin(ctx, file), int(size))
 	head, _ := r.Peek(files.SniffBytes) // the next read returns the error again
 	if err := p.RefuseBinary(head, info.Size()); err != nil {
 		return "", err
