@@ -8,7 +8,7 @@ import "testing"
 // BenchmarkRows does the work of every row with every library, for profiles and
 // for comparisons between commits.
 func BenchmarkRows(b *testing.B) {
-	for _, r := range rows() {
+	for _, r := range rows(20) {
 		for _, l := range r.libs {
 			b.Run(r.name+"/"+l.name, func(b *testing.B) {
 				b.SetBytes(int64(r.bytes))
@@ -26,7 +26,7 @@ func BenchmarkRows(b *testing.B) {
 // TestRowsAgree proves that the libraries of a row do the same work, and that
 // ours keeps to its allocations.
 func TestRowsAgree(t *testing.T) {
-	for _, r := range rows() {
+	for _, r := range rows(20) {
 		res, err := measure(r, 1)
 		if err != nil {
 			t.Errorf("%s: %v", r.name, err)

@@ -20,6 +20,9 @@ func TestFigures(t *testing.T) {
 	} else if s, err := measureScale(dsn, scaleSize{5, 1, 5, 20}); err != nil || math.IsNaN(s.parked) || !(s.step > 0) || !(s.many > 0) || !(s.claim > 0) || !(s.submit > s.claim) || !(s.watch >= 0) || !(s.notified > 0) {
 		t.Errorf("workers on Postgres: %+v, %v", s, err)
 	}
+	if g := measureGateway(20, 100_000); g.err != nil || math.IsNaN(g.kb) || math.IsNaN(g.proxyKB) || !(g.direct > 0) || math.IsNaN(g.later) || !(g.resumed > 0) {
+		t.Errorf("gateway: %+v", g)
+	}
 	o := measureOpening(largeSession{items: 200, images: 4, imageSize: 100_000}, 5)
 	if o.err != nil || math.IsNaN(o.mb) || !(o.ms > 0) || !(o.http.cpu > 0) || !(o.socket.cpu > 0) {
 		t.Errorf("opening: %+v", o)

@@ -34,7 +34,7 @@ func main() {
 // not hold.
 func run(out, only string, rounds int) error {
 	var report report
-	for _, row := range rows() {
+	for _, row := range rows(servedRuns) {
 		if !strings.Contains(row.name, only) {
 			continue
 		}

@@ -60,8 +60,11 @@ type lib struct {
 	run  func() (int, error)
 }
 
-// rows returns all rows, in the order of the report.
-func rows() []row {
+// servedRuns is how many runs of agents a server has at once.
+const servedRuns = 1000
+
+// rows returns all rows, in the order of the report, with so many runs of agents at once.
+func rows(runs int) []row {
 	text, mixed := textStream(), mixedStream()
 	small, large := wholeResponse(100_000, false), wholeResponse(5_000_000, true)
 	list := []row{
@@ -88,6 +91,7 @@ func rows() []row {
 	for _, turns := range []int{50, 200} {
 		list = append(list, loopRow(turns, plainHTTP), chatRow(turns))
 	}
+	list = append(list, servingRows(runs)...)
 	return append(list, loopRow(200, overTLS), loopRow(200, overTLS2), typedRow(), idleRow(1000), durableRow(), turnRow(), postgresRow(), scaleRow(), openingRow(largeSession{10_000, 100, 2_000_000}), streamsRow(5000))
 }
 
