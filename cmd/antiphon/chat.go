@@ -210,6 +210,7 @@ type dialogue struct {
 	taken      string          // why it was taken from workers, or ""
 	detached   atomic.Bool     // it was left to workers
 	left       bool            // the person has left a session that runs elsewhere
+	ran        []item.Item     // shell lines of the person's, for the next message
 	undone     *undone         // by the last /undo, for /redo; nil once more was said
 	mayLeave   map[string]bool // files outside of the current folder that may be sent
 
@@ -230,7 +231,7 @@ func (t *dialogue) hold(ctx context.Context) error {
 			return err
 		case t.moved != "":
 		case strings.HasPrefix(text, "!"):
-			fmt.Fprintln(t.std.err, "!! a shell line cannot be run from here, because it would have neither the sandbox nor the question and the log entry of a call; ask for it, or suspend with Ctrl-Z. To send a text that begins with !, put a blank before it")
+			t.shellLine(ctx, text)
 		case strings.HasPrefix(text, "/"):
 			err = t.command(ctx, text)
 		default:
@@ -337,7 +338,7 @@ func (t *dialogue) open(ctx context.Context) error {
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, false)
 	cfg.Notify = t.run.notify(t.std, t.face)
-	cfg.Asker, cfg.Approver = t.who, t.who.approve
+	cfg.Asker, cfg.Approver = t.who, t.approve
 	permit := cfg.Permit
 	cfg.Permit = func(info session.Info) error {
 		if t.found = info; permit != nil {
@@ -504,6 +505,9 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 		user := it.Role() != item.RoleAssistant
 		if user {
 			text = typedText(m.Content)
+			if line, ran := ranLine(text); ran {
+				text = line
+			}
 			asked = append(asked, text)
 		}
 		all = append(all, message{user, text})
@@ -627,7 +631,9 @@ var chatCommands = []tui.Command{
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
 	{Name: "help", Help: "show the commands"},
 	{Name: "keys", Help: "show the keys"},
+	{Name: "mode", Arguments: "[ask|edits|plan]", Help: "what is asked about, as Shift-Tab chooses: as the rules say, no edits in the workspace, or nothing but reading runs"},
 	{Name: "model", Arguments: "NAME", Help: "ask another model from now on"},
+	{Name: "plan", Help: "the same as /mode plan"},
 	{Name: "quit", Help: "leave; the conversation is kept"},
 	{Name: "redo", Help: "do again what /undo took back"},
 	{Name: "redraw", Help: "show the whole conversation again, as the width is now"},

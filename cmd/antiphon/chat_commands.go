@@ -52,6 +52,10 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		err = t.collapse(rest)
 	case "save":
 		err = t.save(ctx, rest)
+	case "mode":
+		err = t.chooseMode(rest)
+	case "plan":
+		err = t.chooseMode(modePlan)
 	case "model":
 		err = t.model(ctx, rest)
 	case "effort":
@@ -123,6 +127,8 @@ func (t *dialogue) keys() {
 		"Ctrl-D                 leaves, if the draft is empty",
 		"Ctrl-Z                 suspends the program",
 		"Tab                    completes a command, or the name of a file behind @",
+		"Shift-Tab              goes through the approval modes: ask, edits, plan",
+		"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
 		"Up, Down; Ctrl-R       through what you said before; searches in it",
 		"Ctrl-X Ctrl-E          the draft in $EDITOR",
 		"Ctrl-L                 draws the live part again",

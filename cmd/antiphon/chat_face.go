@@ -38,6 +38,9 @@ type face interface {
 	put(text string)
 	copy(text string) error
 	theme(name string) error
+	// mode returns the approval mode, which the person may change at any time.
+	mode() string
+	setMode(name string)
 	remember(prompts []string, draft string)
 	close() error
 }
@@ -52,7 +55,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	}
 	f := &liveFace{}
 	options := tui.Options{
-		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost,
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
 	}
 	if folder, err := os.Getwd(); err == nil {
@@ -90,6 +93,8 @@ func (f *liveFace) asking() func()                                    { return f
 func (f *liveFace) status(text string)                                { f.t.SetStatus(text) }
 func (f *liveFace) said(text string)                                  { f.t.Say(text) }
 func (f *liveFace) put(text string)                                   { f.t.Put(text) }
+func (f *liveFace) mode() string                                      { return f.t.Mode() }
+func (f *liveFace) setMode(name string)                               { f.t.SetMode(name) }
 func (f *liveFace) close() error                                      { return f.t.Close() }
 
 func (f *liveFace) copy(text string) error {

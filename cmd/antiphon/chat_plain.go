@@ -5,6 +5,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ type plainFace struct {
 	mu    sync.Mutex
 	asks  bool // a question waits for a line
 	reply chan string
+
+	chosen string // the approval mode
 }
 
 func newPlainFace(std stdio) *plainFace {
@@ -63,6 +66,8 @@ func (f *plainFace) status(string)             {}
 func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
 func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
 func (f *plainFace) remember([]string, string) {}
+func (f *plainFace) mode() string              { return cmp.Or(f.chosen, modeAsk) }
+func (f *plainFace) setMode(name string)       { f.chosen = name }
 func (f *plainFace) close() error              { return nil }
 
 // quotedRows marks each row of what somebody said, so that none looks like one of the program.

@@ -50,6 +50,10 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		said, err = t.message(work, text)
 	}
 	if err == nil {
+		if len(said) > 0 {
+			said, t.ran = append(t.ran, said...), nil
+		}
+		t.plans(a)
 		t.setEffort(a)
 		a.CollapseReads = a.CollapseReads || t.collapses
 		noted, t.undone = t.watch(a), nil

@@ -222,6 +222,10 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 	t := v.t
 	name, isCommand := strings.CutPrefix(strings.TrimSpace(text), "/")
 	name, _, _ = strings.Cut(name, " ")
+	if strings.HasPrefix(text, "!") {
+		fmt.Fprintln(t.std.err, "!! a shell line needs the conversation here: /take takes it")
+		return false, nil
+	}
 	if !isCommand {
 		err := v.src.say(ctx, text, true)
 		switch refused := new(server.Error); {

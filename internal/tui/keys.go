@@ -82,6 +82,11 @@ func (t *Terminal) key(name, text string) {
 		if !t.asking {
 			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
 		}
+	case "shift+tab":
+		if n := len(t.opts.Modes); n > 0 {
+			t.mode = (t.mode + 1) % n
+			t.hint = "mode: " + t.opts.Modes[t.mode]
+		}
 	case "tab":
 		t.complete()
 	case "up":

@@ -91,6 +91,9 @@ func (t *Terminal) below() string {
 		return found
 	}
 	status := t.status
+	if t.mode > 0 {
+		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
+	}
 	if t.stop != nil && !t.asking {
 		status = strings.TrimSuffix("Esc stops · "+status, " · ")
 	}

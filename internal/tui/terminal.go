@@ -40,6 +40,9 @@ type Options struct {
 	Lost func()
 	// Back is the prompt that Esc twice sends while nothing works; "" means none.
 	Back string
+	// Modes are the names that Shift+Tab goes through; see [Terminal.Mode]. The first is the usual
+	// one, and is not shown.
+	Modes []string
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
 	// Notice is how the person is told that a question waits, or that long work has ended, while
@@ -69,6 +72,7 @@ type Terminal struct {
 	raw     []byte   // sequences without effect on the screen, for the next write
 	waits   []wait
 	status  string
+	mode    int    // in Modes
 	hint    string // about the last key
 	compose composer
 	queue   []string
@@ -544,6 +548,26 @@ func (t *Terminal) Ask() (end func()) {
 
 // longWork is the time after which the end of work is worth a notice.
 const longWork = 10 * time.Second
+
+// Mode returns which of the Modes the person has chosen, or "" if there are none.
+func (t *Terminal) Mode() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.opts.Modes) == 0 {
+		return ""
+	}
+	return t.opts.Modes[t.mode]
+}
+
+// SetMode chooses one of the Modes. Others change nothing.
+func (t *Terminal) SetMode(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i := slices.Index(t.opts.Modes, name); i >= 0 {
+		t.mode = i
+	}
+	t.changed()
+}
 
 // Lines returns the answers to questions as lines.
 func (t *Terminal) Lines() io.Reader { return &answers{t: t} }

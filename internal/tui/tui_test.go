@@ -505,3 +505,39 @@ func TestKeepDraft(t *testing.T) {
 		t.Errorf("the first file is still there: %v", err)
 	}
 }
+
+// TestModes: Shift+Tab goes through the modes, also while a question is asked, keeps the draft, and
+// the status line shows all but the first.
+func TestModes(t *testing.T) {
+	b := newBench(t, 60, 24, false)
+	b.t.opts.Modes = []string{"ask", "edits", "plan"}
+	b.t.SetStatus("status")
+	b.press("a", "a")
+	for _, want := range []string{"edits", "plan", "ask"} {
+		b.press("shift+tab", "")
+		if got := b.t.Mode(); got != want || b.t.compose.text != "a" || !strings.Contains(b.t.below(), want) {
+			t.Errorf("%q, want %q; below %q, draft %q", got, want, b.t.below(), b.t.compose.text)
+		}
+	}
+	b.press("left", "")
+	if got := b.t.below(); got != "status" {
+		t.Errorf("the usual mode: %q", got)
+	}
+	end := b.t.Ask()
+	b.press("shift+tab", "")
+	end()
+	b.press("left", "")
+	if got := b.t.below(); got != "mode edits · status" {
+		t.Errorf("%q", got)
+	}
+	b.t.SetMode("nonsense")
+	if got := b.t.Mode(); got != "edits" {
+		t.Errorf("%q", got)
+	}
+	b.draw(t)
+	none := newBench(t, 60, 24, false)
+	none.press("shift+tab", "")
+	if none.t.Mode() != "" {
+		t.Error("a mode of none")
+	}
+}

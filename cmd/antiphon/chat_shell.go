@@ -1,0 +1,78 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// This file is about the shell lines of a chat, which begin with an exclamation mark.
+
+// ranHead begins the message that tells the model about a shell line of the person's.
+const ranHead = "I ran a command myself, for you to know. The command and its output:\n\n$ "
+
+// shellLine runs a command line of the person's, in the sandbox and by the rules about run_command,
+// and keeps its output for the next message: a command is no question, so nothing is sent yet.
+func (t *dialogue) shellLine(ctx context.Context, text string) {
+	line := strings.TrimSpace(strings.TrimPrefix(text, "!"))
+	if line == "" {
+		fmt.Fprintln(t.std.err, "!! write a command line behind !, such as ! git status")
+		return
+	}
+	out, err := t.runTyped(ctx, line)
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(t.std.err, "antiphon: stopped; the command did not run")
+	case err != nil:
+		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+	case out.Failure == tool.NotRun:
+		fmt.Fprintln(t.std.err, "!! "+printable(out.Error))
+	default:
+		text := out.Content.Display()
+		shown := text
+		if out.Failed {
+			_, shown, _ = strings.Cut(text, "\n\noutput:\n")
+		}
+		for line := range strings.Lines(shown) {
+			fmt.Fprintln(t.std.err, "  "+printable(strings.TrimRight(line, "\r\n")))
+		}
+		if out.Failed {
+			fmt.Fprintln(t.std.err, "!! "+printable(out.Error))
+		}
+		fmt.Fprintln(t.std.err, "  (this goes with your next message)")
+		t.ran = append(t.ran, item.User(ranHead+line+"\n"+text))
+	}
+}
+
+// runTyped runs the line; Esc ends it.
+func (t *dialogue) runTyped(ctx context.Context, line string) (tool.Outcome, error) {
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	defer t.face.working(stop, nil)()
+	a, err := t.host.Agent(work)
+	if err != nil {
+		return tool.Outcome{}, err
+	}
+	t.plans(a)
+	id := "typed-" + strings.ToLower(rand.Text()[:8])
+	t.face.wait(callKey(id), "$ "+shorten(visible(line), 100))
+	defer t.face.done(callKey(id))
+	return t.host.Command(work, id, line)
+}
+
+// ranLine returns the line of a message about a shell line, as it was typed, and reports whether it
+// is one.
+func ranLine(text string) (line string, ok bool) {
+	rest, ok := strings.CutPrefix(text, ranHead)
+	line, _, _ = strings.Cut(rest, "\n")
+	return "! " + line, ok
+}
