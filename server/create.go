@@ -17,16 +17,15 @@ func (s *Server) create(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	r, wrong := s.read(c.r.Context(), body, "")
+	if key := c.r.Header.Get("Idempotency-Key"); key != "" {
+		return s.once(c, key, body)
+	}
+	r, wrong := s.accept(c, body)
 	if wrong != nil {
 		return wrong
 	}
-	if wrong = s.checkBackground(r.Request); wrong != nil {
-		s.release(r)
-		return wrong
-	}
 	if isSet(r.Background) {
-		return s.createInBackground(c, r)
+		return s.createDetached(c, r, nil)
 	}
 	j, wrong := s.newJob(r)
 	if wrong != nil {
@@ -46,6 +45,19 @@ func (s *Server) create(c *call) *Error {
 	return c.send(j.w.Response())
 }
 
+// accept parses and checks a request for a response.
+func (s *Server) accept(c *call, body []byte) (*Request, *Error) {
+	r, wrong := s.read(c.r.Context(), body, "")
+	if wrong != nil {
+		return nil, wrong
+	}
+	if wrong = s.checkBackground(r.Request); wrong != nil {
+		s.release(r)
+		return nil, wrong
+	}
+	return r, nil
+}
+
 func isSet(b *bool) bool { return b != nil && *b }
 
 // keeps reports whether a response is stored.
@@ -63,25 +75,36 @@ func (s *Server) checkBackground(r *api.Request) *Error {
 	return nil
 }
 
-// createInBackground sends the response as soon as the backend has begun.
-func (s *Server) createInBackground(c *call, r *Request) *Error {
+// createDetached makes a response that does not end when its client is gone: one in the
+// background, which is sent as soon as the backend has begun, or one with a key, which may be
+// nil otherwise.
+func (s *Server) createDetached(c *call, r *Request, k *keyed) *Error {
 	j, wrong := s.newJob(r)
 	if wrong != nil {
+		s.refuse(k)
 		return wrong
 	}
 	if !s.enter() {
 		s.leave(j)
+		s.refuse(k)
 		return stopping()
 	}
-	j.w.queued = true
+	background := isSet(r.Background)
+	j.key, j.w.queued = k, background
 	s.mu.Lock()
 	lifetime := s.living()
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
 	j.cancel = func() { cancel(nil) }
-	stop := context.AfterFunc(lifetime, func() { cancel(s.closed()) })
-	if k := s.records(r); k != nil && s.enter() {
-		j.write(k)
+	stop := context.AfterFunc(lifetime, func() {
+		if background {
+			cancel(s.closed())
+		} else {
+			cancel(nil)
+		}
+	})
+	if keep := s.records(r); keep != nil && s.enter() {
+		j.write(keep)
 	}
 	refused := make(chan *Error, 1)
 	go func() {
@@ -94,7 +117,10 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 		}
 		if !j.accepted {
 			j.quit()
+			s.refuse(k)
 		}
+		s.keepKey(j)
+		s.forget(r, j.id)
 		if wrong != nil {
 			refused <- wrong
 		}
@@ -106,11 +132,14 @@ func (s *Server) createInBackground(c *call, r *Request) *Error {
 		return nil // the client is gone
 	case <-j.began:
 	}
-	if isSet(r.Stream) {
+	switch {
+	case isSet(r.Stream):
 		return c.follow(j, -1)
+	case background:
+		c.name(j)
+		return c.send(j.first)
 	}
-	c.name(j)
-	return c.send(j.first)
+	return c.await(j)
 }
 
 // stopping returns the error for a request that arrives while the server stops.

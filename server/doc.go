@@ -22,7 +22,7 @@
 //
 // # Routes
 //
-//   - POST /v1/responses, complete, streamed, and in the background; with previous_response_id, conversation and item references.
+//   - POST /v1/responses, complete, streamed, and in the background; with previous_response_id, conversation and item references. Requests with the same Idempotency-Key and body get one response; see [Rememberer].
 //   - A WebSocket at /v1/responses: one response after the other. Each can continue the last one although it was not stored. Warm-ups have generate set to false.
 //   - GET and DELETE /v1/responses/{id}, POST …/cancel, GET …/input_items. A response is stored unless the request has store set to false. The stream of a background response can be read again from any event.
 //   - /v1/conversations with their items. A response that was not completed leaves nothing in its conversation.

@@ -25,12 +25,13 @@ type job struct {
 	w      *Writer
 	to     func(api.Event) error // receives events immediately, or nil
 	ctx    context.Context       // of the backend
-	cancel context.CancelFunc    // for background responses
+	cancel context.CancelFunc    // for responses that do not end with their client
 	id     string                // set when the response begins
 	header http.Header           // likewise: of the backend
 	scribe *scribe               // keeps the events, or nil
 	old    bool                  // the current event was sent before
 	resume Resumer               // makes the rest of a response that began elsewhere, or nil
+	key    *keyed                // of the request, or nil
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -205,7 +206,10 @@ func (j *job) begin(ev api.Event) error {
 	j.first, j.header = j.w.Response(), j.w.Header
 	if j.keep && j.resume == nil {
 		j.rec.Response = j.first
-		err := j.s.store().Put(j.ctx, j.rec)
+		err := j.key.named(j.ctx, j.id)
+		if err == nil {
+			err = j.s.store().Put(j.ctx, j.rec)
+		}
 		if errors.Is(err, ErrNotFound) && j.rec.Previous != "" { // it was deleted or changed since it was read
 			j.rec.Previous, j.rec.Before, j.rec.Input = "", 0, j.r.Items
 			err = j.s.store().Put(j.ctx, j.rec)
@@ -217,6 +221,7 @@ func (j *job) begin(ev api.Event) error {
 	j.note(ev)
 	j.accepted = true
 	close(j.began)
+	j.begun()
 	return nil
 }
 
@@ -234,7 +239,7 @@ func (j *job) note(ev api.Event) {
 			j.rec.Response = r
 		}
 	}
-	if j.rec.Background && !j.old {
+	if j.replays() && !j.old {
 		j.add(ev)
 	}
 	j.wake()
@@ -272,7 +277,7 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	}
 	rec := j.rec
 	rec.Response = final
-	if rec.Background && j.scribe == nil {
+	if j.replays() && j.scribe == nil {
 		rec.Events = append(slices.Clip(rec.Events), last...)
 	}
 	err := s.save(j, rec)
@@ -349,7 +354,7 @@ func (s *Server) keep(j *job, rec StoredObject) error {
 		}
 		return nil
 	}
-	if !isSet(j.r.Stream) || j.scribe != nil {
+	if !isSet(j.r.Stream) || j.scribe != nil || !rec.Background {
 		rec.Events = nil
 	}
 	return s.store().Put(ctx, rec)

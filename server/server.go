@@ -71,6 +71,10 @@ type Server struct {
 	running  sync.WaitGroup // requests of Start, and background responses
 	resuming sync.Once      // begins to look for responses that others left
 
+	keys       map[string]*keyed // requests with an Idempotency-Key; guarded by mu
+	ended      []*keyed          // those whose responses are remembered here, the oldest first
+	endedBytes int               // of these responses
+
 	changing sync.Mutex // held while a conversation is read and stored again
 }
 

@@ -169,10 +169,11 @@ func (s *Server) remove(c *call) *Error {
 		j.keep = false
 		j.mu.Unlock()
 		s.repay(j) // nothing is owed any more
-		if j.rec.Background {
+		if j.rec.Background || j.key != nil {
 			s.stop(j)
 		}
 	}
+	s.forgetKey(c.ids[0])
 	switch err := s.store().Delete(c.r.Context(), c.ids[0]); {
 	case errors.Is(err, ErrNotFound):
 		return notFound("Response", c.ids[0])

@@ -199,3 +199,50 @@ func TestServeBeside(t *testing.T) {
 		}
 	}
 }
+
+// keyed sends a request for a response with a key.
+func (s *served) keyed(key, body string) (int, string, error) {
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.base+"/responses", strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text), err
+}
+
+// A request whose server was killed is not made again when it is sent again: it has the
+// response that was begun. V4 J1
+func TestServeKeyKilled(t *testing.T) {
+	s := servedAgent(t)
+	const body = `{"model":"it","input":"x"}`
+	left := make(chan error, 1)
+	go func() {
+		_, _, err := s.keyed("k", body)
+		left <- err
+	}()
+	end := s.running()
+	s.process.signal(t, syscall.SIGKILL)
+	_, _ = s.process.wait(t)
+	end.Close()
+	if err := <-left; err == nil {
+		t.Error("a server that was killed answered")
+	}
+	s.start()
+	for range 2 {
+		code, text, err := s.keyed("k", body)
+		if code != http.StatusOK || err != nil || !strings.Contains(text, `"status":"incomplete"`) || !strings.Contains(text, "I wait.") {
+			t.Errorf("%d %s %v", code, text, err)
+		}
+	}
+	s.process.signal(t, syscall.SIGTERM)
+	if code, out := s.process.wait(t); code != 0 {
+		t.Errorf("exit code %d: %s", code, out)
+	}
+}

@@ -233,3 +233,27 @@ func TestStopLeft(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that asks another server with the key of a response that is being made has the
+// same response, when it has ended. V4
+func TestKeyElsewhere(t *testing.T) {
+	w := serving(t, waiting, waits, nil)
+	running := fifo(t, w)
+	other := reopened(t, w.dir, nil)
+	answers := make(chan string, 2)
+	ask := func(w *world) {
+		_, text := w.keyed("k", `{"model":"it","input":"x"}`)
+		answers <- text
+	}
+	go ask(w)
+	end := running()
+	go ask(other)
+	end()
+	for range cap(answers) {
+		r := w.response(<-answers)
+		if got := kinds(r); r.Status != item.StatusCompleted || got != "message:I wait. | mcp_call:wait | message:Done." {
+			t.Errorf("%s: %s", r.Status, got)
+		}
+		w.same(r)
+	}
+}

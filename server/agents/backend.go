@@ -68,6 +68,8 @@ type Backend struct {
 	// KeepStreams is how long the events of a background response that was streamed are kept
 	// after the last one, so that its stream can be read again; 0 means an hour.
 	KeepStreams time.Duration
+	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
+	KeepKeys time.Duration
 
 	mu            sync.Mutex
 	written       map[string]int64     // how many notes the events of a response have, by its id

@@ -46,6 +46,9 @@ type note struct {
 	// the server of a response did.
 	Conversation jsontext.Value `json:"conversation,omitempty"`
 	Items        jsontext.Value `json:"items,omitempty"`
+	// Body is the hash of a request with an Idempotency-Key, and ResponseID the response that
+	// was made for it.
+	Body string `json:"body,omitempty"`
 }
 
 type kind string
@@ -60,6 +63,7 @@ const (
 	kindInstructions kind = "antiphon:instructions"
 	kindConversation kind = "antiphon:conversation"
 	kindItems        kind = "antiphon:conversation_items"
+	kindKey          kind = "antiphon:idempotency_key"
 )
 
 // body returns the entry.

@@ -273,7 +273,7 @@ func (b *Backend) streamed(ctx context.Context, id string) (kept, over bool, err
 	return true, over, nil
 }
 
-// sweep removes the events of responses that have ended long ago.
+// sweep removes the events of responses that have ended long ago, and old keys.
 func (b *Backend) sweep(ctx context.Context) error {
 	now := time.Now()
 	b.mu.Lock()
@@ -284,6 +284,9 @@ func (b *Backend) sweep(ctx context.Context) error {
 	b.mu.Unlock()
 	if !due {
 		return nil
+	}
+	if err := b.sweepKeys(ctx, now); err != nil {
+		return err
 	}
 	var old []string
 	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagEvents}, Owner: b.owner(), Nested: true}) {

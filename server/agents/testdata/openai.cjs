@@ -120,6 +120,13 @@ const steps = {
     assert.equal((await client.responses.cancel(id)).status, 'completed'); // it has ended
   },
 
+  async 'a request that is sent again'() {
+    const again = { headers: { 'Idempotency-Key': 'key-1' } };
+    const first = await client.responses.create({ model, input: 'Once.' }, again);
+    assert.equal((await client.responses.create({ model, input: 'Once.' }, again)).id, first.id);
+    await assert.rejects(client.responses.create({ model, input: 'Twice.' }, again), BadRequestError);
+  },
+
   async 'errors'() {
     await assert.rejects(client.responses.create({ model: 'nobody', input: 'x' }), NotFoundError);
     await assert.rejects(client.responses.create({ model, input: 'x', prompt: { id: 'pmpt_1' } }), (e) => e instanceof BadRequestError && e.param === 'prompt');
