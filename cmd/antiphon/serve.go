@@ -88,6 +88,10 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err := c.accessFlags.check(); err != nil {
 		return err
 	}
+	hook, err := c.webhook(env)
+	if err != nil {
+		return err
+	}
 	if c.Check {
 		return c.show(ctx, std, env)
 	}
@@ -99,7 +103,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			return err
 		}
 		errorLog := log.New(std.err, "antiphon: ", 0)
-		s.agents = &agents.Backend{KeepStreams: c.KeepStreams, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+		s.agents = &agents.Backend{KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
 		for _, a := range list {
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Config: a.config})
 		}

@@ -74,6 +74,7 @@ type accessFlags struct {
 	MaxRuns  int      `group:"clients" name:"max-runs" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
 	MaxConns int      `group:"clients" name:"max-connections" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
 	MaxBody  int64    `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
+	Webhook  string   `group:"clients" placeholder:"URL" help:"Send an event to URL when a background response has ended, and when a call needs approval. The variable ANTIPHON_WEBHOOK_SECRET has the secret that signs it."`
 }
 
 // check returns an error for flags that cannot be meant.
@@ -87,6 +88,27 @@ func (c *accessFlags) check() error {
 		}
 	}
 	return nil
+}
+
+// webhookSecret is the variable with the secret that signs events.
+const webhookSecret = "ANTIPHON_WEBHOOK_SECRET"
+
+// webhook returns the receiver of events, or nil.
+func (c *serveCommand) webhook(env environment) (*agents.Webhook, error) {
+	if c.Webhook == "" {
+		return nil, nil
+	}
+	if len(c.Files) == 0 {
+		return nil, usage(errors.New("--webhook: events are sent about agents, and not about --upstream"))
+	}
+	if env[webhookSecret] == "" {
+		return nil, usage(errors.New("--webhook: the variable " + webhookSecret + " is to have the secret that signs the events, such as whsec_ and 32 random bytes in base64"))
+	}
+	h := &agents.Webhook{URL: c.Webhook, Secret: env[webhookSecret]}
+	if err := h.Check(); err != nil {
+		return nil, usage(fmt.Errorf("--webhook: %w", err))
+	}
+	return h, nil
 }
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
@@ -122,6 +144,8 @@ type serving struct {
 
 	mu       sync.Mutex
 	backends []*agents.Backend
+	hooks    sync.WaitGroup   // those that send events
+	until    context.Context  // of these
 	kept     []*gateway.Store // of upstreams
 }
 
@@ -197,12 +221,19 @@ func (s *serving) server(project string) (*server.Server, error) {
 	}
 	b := s.agents
 	if project != "" {
-		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Owner: project}
+		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Owner: project}
 	}
 	b.Recover(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backends = append(s.backends, b)
+	if b.Webhook != nil {
+		s.hooks.Go(func() {
+			if err := b.SendWebhooks(s.until); err != nil {
+				s.errors.Print(err)
+			}
+		})
+	}
 	made := &server.Server{Backend: b, Beside: up, ErrorLog: s.errors}
 	if project != "" {
 		made.Sessions = s.sessions(project)
@@ -237,6 +268,9 @@ func (s *serving) ready(ctx context.Context) error {
 
 // run serves until ctx is done.
 func (s *serving) run(ctx context.Context, l net.Listener) error {
+	until, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	s.until = until
 	err := s.guard.Serve(ctx, l, func() {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
 		defer stop()
@@ -252,6 +286,8 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 		}
 		all.Wait()
 	})
+	stop()
+	s.hooks.Wait()
 	for _, keep := range s.kept {
 		err = errors.Join(err, keep.Close())
 	}

@@ -4,6 +4,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +32,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{filepath.Join(dir, "none.md")}, []string{"none.md"}},
 		{[]string{t.TempDir()}, []string{"no file that ends in .md"}},
 		{[]string{plain, "--model", "gpt-5.1"}, []string{"gpt-5.1"}},
+		{[]string{plain, "--webhook", "https://hooks.example"}, []string{"ANTIPHON_WEBHOOK_SECRET", "whsec_"}},
+		{[]string{"--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example"}, []string{"--webhook", "not about --upstream"}},
 	} {
 		o := programEnv(t, []string{"XDG_DATA_HOME=" + dir}, append([]string{"serve"}, test.args...)...)
 		if o.code != exitUsage {
@@ -39,5 +44,29 @@ func TestServeRefuses(t *testing.T) {
 				t.Errorf("%v: %q does not say %q", test.args, o.err, want)
 			}
 		}
+	}
+	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", plain, "--webhook", "http://hooks.example")
+	if o.code != exitUsage || !strings.Contains(o.err, "https://") {
+		t.Errorf("exit code %d, %s", o.code, o.err)
+	}
+}
+
+// The operator names who is told when background responses have ended.
+func TestServeWebhook(t *testing.T) {
+	got := make(chan string, 1)
+	to := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("webhook-signature") == "" {
+			t.Errorf("%v, %v", r.Header, err)
+		}
+		got <- string(body)
+	}))
+	t.Cleanup(to.Close)
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "it.md"), "<config model=\"rehearsal\"/>\n")
+	base, _ := gatewayOf(t, []string{"ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, file, "--store", filepath.Join(dir, "s.db"), "--webhook", to.URL)
+	askGateway(t, base, `{"model":"it","input":"x","background":true}`)
+	if body := <-got; !strings.Contains(body, `"type":"response.completed","data":{"id":"resp_`) {
+		t.Error(body)
 	}
 }

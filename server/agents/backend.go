@@ -70,6 +70,9 @@ type Backend struct {
 	KeepStreams time.Duration
 	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
 	KeepKeys time.Duration
+	// Webhook is told when background responses have ended, and when approvals are wanted.
+	// Nil means nobody. Call [Backend.SendWebhooks] too.
+	Webhook *Webhook
 
 	mu            sync.Mutex
 	written       map[string]int64     // how many notes the events of a response have, by its id
@@ -325,6 +328,9 @@ func (b *Backend) closes(ctx context.Context, run *active, s *shown, w *server.W
 	used := usageOf(h.Session.Log()[run.seq:])
 	w.Usage(used)
 	w.Cost, w.Model = pricesOf(h.Session.Log()[run.seq:])
+	if !run.background && asks(w.Response().Output) {
+		b.report(b.owe(context.WithoutCancel(ctx), run.id))
+	}
 	return b.ends(ctx, run, w, func() error {
 		if run.cancelled {
 			return server.ErrCancelled

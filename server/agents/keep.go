@@ -72,6 +72,9 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 		if err := run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Tags: []string{tagBackground}}); err != nil {
 			return err
 		}
+		if err := b.owe(ctx, run.id); err != nil {
+			return err
+		}
 	}
 	entries, err := run.host.Session.Append(ctx, append([]session.Body{n.body()}, run.input...)...)
 	if err == nil {
