@@ -13,7 +13,7 @@ import (
 )
 
 // Backend makes the responses that a [Server] serves. It may also implement
-// [Keeper], [Recaller], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
+// [Keeper], [Recaller], [Filer], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
 // backend does not implement. A backend must be safe for concurrent use.
 type Backend interface {
 	// Respond writes the response to a request. If it returns nil, the response is

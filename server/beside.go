@@ -47,7 +47,7 @@ func (s *Server) pair() *Server {
 func (s *Server) serve(found *route, c *call) *Error {
 	o := s.pair()
 	switch {
-	case o == nil || found.feature == Models || found.feature == WebSocket || found.feature == Sessions: // these ask both, or neither
+	case o == nil || found.feature == Models || found.feature == WebSocket || found.feature == Sessions || found.feature == Files: // these ask both, or neither, and files are of this one
 		return found.serve(s, c)
 	case len(c.ids) > 0:
 		t, err := s.holder(c.r.Context(), c.ids[0])

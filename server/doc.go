@@ -29,6 +29,7 @@
 //   - POST /v1/chat/completions, complete and streamed: the same backend in another format, except for reasoning, which Chat Completions does not have. Nothing is stored.
 //   - POST /v1/responses/input_tokens, if the backend is a [TokenCounter].
 //   - POST /v1/responses/compact, if the backend is a [Compactor].
+//   - /v1/files with their contents, if the backend is a [Filer].
 //   - GET /v1/models and /v1/models/{id}, if the backend is a [ModelLister].
 //
 // The server is as strict about its input as the real one: every call has exactly

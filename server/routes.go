@@ -30,6 +30,7 @@ const (
 	WebSocket     Feature = "websocket"
 	Chat          Feature = "chat"
 	Sessions      Feature = "sessions" // the routes for front ends
+	Files         Feature = "files"
 )
 
 // has reports whether a feature is enabled and the backend supports it.
@@ -44,6 +45,8 @@ func (s *Server) has(f Feature) bool {
 		_, ok = s.Backend.(Compactor)
 	case Sessions:
 		ok = s.Sessions != nil
+	case Files:
+		_, ok = s.Backend.(Filer)
 	}
 	return ok && !slices.Contains(s.Without, f)
 }
@@ -75,6 +78,11 @@ var routes = []route{
 	{http.MethodGet, "conversations/{}/items/{}", Conversations, (*Server).conversationItem},
 	{http.MethodDelete, "conversations/{}/items/{}", Conversations, (*Server).deleteConversationItem},
 	{http.MethodPost, "chat/completions", Chat, (*Server).chat},
+	{http.MethodPost, "files", Files, (*Server).addFile},
+	{http.MethodGet, "files", Files, (*Server).files},
+	{http.MethodGet, "files/{}", Files, (*Server).file},
+	{http.MethodGet, "files/{}/content", Files, (*Server).fileContent},
+	{http.MethodDelete, "files/{}", Files, (*Server).deleteFile},
 	{http.MethodGet, front, Sessions, (*Server).sessions},
 	{http.MethodGet, front + "/{}", Sessions, (*Server).sessions},
 	{http.MethodGet, front + "/{}/events", Sessions, (*Server).sessions},
@@ -188,7 +196,7 @@ func segments(path string) []string {
 	list := strings.Split(strings.Trim(path, "/"), "/")
 	for i, name := range list {
 		switch name {
-		case "models", "responses", "conversations", "chat":
+		case "models", "responses", "conversations", "chat", "files":
 			return list[i:]
 		case "antiphon":
 			if strings.HasPrefix(strings.Join(list[i:], "/")+"/", front+"/") {
@@ -236,20 +244,25 @@ func (s *Server) body(c *call) ([]byte, *Error) {
 	if wrong := isJSON(c.r); wrong != nil {
 		return nil, wrong
 	}
-	limit := s.limit()
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, s.limit()))
+	if err != nil {
+		return nil, s.unread(err)
+	}
+	return body, nil
+}
+
+// unread returns the error for a body that could not be read.
+func (s *Server) unread(err error) *Error {
 	var large *http.MaxBytesError
 	var known *Error
 	switch {
 	case errors.As(err, &known): // of a handler around the server
-		return nil, known.complete()
+		return known.complete()
 	case errors.As(err, &large):
-		return nil, &Error{Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "request_too_large",
-			Message: fmt.Sprintf("The request is larger than %d bytes.", limit)}
-	case err != nil:
-		return nil, Invalid("", "", "We could not read the body of your request: %v.", err)
+		return &Error{Status: http.StatusRequestEntityTooLarge, Type: invalidRequest, Code: "request_too_large",
+			Message: fmt.Sprintf("The request is larger than %d bytes.", s.limit())}
 	}
-	return body, nil
+	return Invalid("", "", "We could not read the body of your request: %v.", err)
 }
 
 func (s *Server) limit() int64 {

@@ -37,6 +37,9 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 	if err == nil {
 		err = unsupported(r)
 	}
+	if err == nil {
+		r, err = b.withFiles(ctx, r)
+	}
 	if err != nil {
 		return err
 	}

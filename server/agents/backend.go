@@ -164,6 +164,9 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err == nil {
 		err = unsupported(r)
 	}
+	if err == nil {
+		r, err = b.withFiles(ctx, r)
+	}
 	if err != nil {
 		return err
 	}

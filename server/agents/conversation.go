@@ -54,8 +54,12 @@ func (b *Backend) putConversation(ctx context.Context, rec server.StoredObject) 
 	err = b.store().Create(ctx, session.Info{ID: id, Owner: b.owner(), Tags: []string{tag}})
 	if err == nil {
 		if err = b.store().Archive(ctx, id, true); err == nil && len(rec.Input) > 0 {
+			var items []item.Item
 			if err = additions(rec.Input); err == nil {
-				n.Items, err = listJSON(rec.Input)
+				items, err = b.inline(ctx, rec.Input, "items")
+			}
+			if err == nil {
+				n.Items, err = listJSON(items)
 			}
 		}
 		if err != nil {
@@ -199,6 +203,10 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 		return server.ErrNotFound
 	}
 	if _, err := b.getConversation(ctx, id); err != nil {
+		return err
+	}
+	items, err := b.inline(ctx, items, "items")
+	if err != nil {
 		return err
 	}
 	s, unlock, err := b.locked(ctx, talk)

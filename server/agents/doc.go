@@ -27,8 +27,8 @@
 // a session that no process writes to, was interrupted: it is incomplete, and has the
 // items that were complete.
 //
-// The responses of Idempotency-Keys and what is still to be sent to a [Webhook] are sessions of
-// their own, which lists leave out.
+// The files of clients, the responses of Idempotency-Keys and what is still to be sent to a
+// [Webhook] are sessions of their own, which lists leave out.
 //
 // Responses that are not stored are sessions in memory.
 package agents

@@ -49,6 +49,8 @@ type note struct {
 	// Body is the hash of a request with an Idempotency-Key, and ResponseID the response that
 	// was made for it.
 	Body string `json:"body,omitempty"`
+	// File is a file of a client.
+	File jsontext.Value `json:"file,omitempty"`
 }
 
 type kind string
@@ -64,6 +66,7 @@ const (
 	kindConversation kind = "antiphon:conversation"
 	kindItems        kind = "antiphon:conversation_items"
 	kindKey          kind = "antiphon:idempotency_key"
+	kindFile         kind = "antiphon:file"
 )
 
 // body returns the entry.

@@ -273,7 +273,7 @@ func (b *Backend) streamed(ctx context.Context, id string) (kept, over bool, err
 	return true, over, nil
 }
 
-// sweep removes the events of responses that have ended long ago, and old keys.
+// sweep removes the events of responses that have ended long ago, old keys and files that have expired.
 func (b *Backend) sweep(ctx context.Context) error {
 	now := time.Now()
 	b.mu.Lock()
@@ -285,7 +285,7 @@ func (b *Backend) sweep(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	if err := b.sweepKeys(ctx, now); err != nil {
+	if err := cmp.Or(b.sweepKeys(ctx, now), b.sweepFiles(ctx)); err != nil {
 		return err
 	}
 	var old []string

@@ -6,7 +6,7 @@
 // client, or what it returns, is not as with the real endpoint.
 'use strict';
 const assert = require('node:assert/strict');
-const { default: OpenAI, BadRequestError, NotFoundError } = require('openai');
+const { default: OpenAI, BadRequestError, NotFoundError, toFile } = require('openai');
 
 const client = new OpenAI({ baseURL: process.argv[2], apiKey: 'none', maxRetries: 0 });
 const model = 'plain';
@@ -74,6 +74,24 @@ const steps = {
     const items = [];
     for await (const it of await client.responses.inputItems.list(r.id)) items.push(it);
     assert.equal(items[0].content[1].image_url, png);
+  },
+
+  async 'files that were uploaded'() {
+    const made = await client.files.create({ file: await toFile(Buffer.from(png.split(',')[1], 'base64'), 'dot.png'), purpose: 'vision' });
+    assert.equal(made.filename, 'dot.png');
+    assert.equal((await client.files.retrieve(made.id)).bytes, made.bytes);
+    const ids = [];
+    for await (const f of await client.files.list({ purpose: 'vision' })) ids.push(f.id);
+    assert.deepEqual(ids, [made.id]);
+    const content = Buffer.from(await (await client.files.content(made.id)).arrayBuffer());
+    assert.equal('data:image/png;base64,' + content.toString('base64'), png);
+    const input = [{ role: 'user', content: [{ type: 'input_image', file_id: made.id, detail: 'auto' }] }];
+    const r = await client.responses.create({ model, input });
+    assert.match(r.output_text, /image\/png/);
+    assert.equal((await client.files.delete(made.id)).deleted, true);
+    await assert.rejects(client.files.retrieve(made.id), NotFoundError);
+    await assert.rejects(client.responses.create({ model, input }), BadRequestError);
+    await assert.rejects(client.vectorStores.list(), NotFoundError);
   },
 
   async 'structured output'() {

@@ -1,0 +1,230 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Filer is a [Backend] that keeps files, which requests name by file_id.
+type Filer interface {
+	// AddFile keeps a file until it is deleted or expires. It returns it with an id, its size and its time.
+	AddFile(ctx context.Context, f File, content []byte) (File, error)
+	// File returns a file, and OpenFile its content, which the caller closes. They return
+	// [ErrNotFound] if there is none with the id.
+	File(ctx context.Context, id string) (File, error)
+	OpenFile(ctx context.Context, id string) (io.ReadCloser, error)
+	// Files yields all files, the newest first.
+	Files(ctx context.Context) iter.Seq2[File, error]
+	// DeleteFile removes a file, or returns [ErrNotFound].
+	DeleteFile(ctx context.Context, id string) error
+}
+
+// File is a file of a [Filer].
+type File struct {
+	ID      string `json:"id"`
+	Name    string `json:"filename"`
+	Purpose string `json:"purpose"`
+	Bytes   int64  `json:"bytes"`
+	Created int64  `json:"created_at"`          // seconds since 1970
+	Expires int64  `json:"expires_at,omitzero"` // likewise; 0 means never
+}
+
+func (f *File) object() string {
+	expires := ""
+	if f.Expires != 0 {
+		expires = fmt.Sprintf(`,"expires_at":%d`, f.Expires)
+	}
+	return fmt.Sprintf(`{"id":%s,"object":"file","bytes":%d,"created_at":%d%s,"filename":%s,"purpose":%s,"status":"processed"}`,
+		item.Quote(f.ID), f.Bytes, f.Created, expires, item.Quote(f.Name), item.Quote(f.Purpose))
+}
+
+const (
+	// maxField bounds the fields of a form besides the file, and maxName the name of a file.
+	maxField = 1 << 10
+	maxName  = 255
+	// maxFiles is the largest page of files.
+	maxFiles = 10_000
+	// The times after which a file may expire, in seconds.
+	minExpiry = 60 * 60
+	maxExpiry = 30 * 24 * 60 * 60
+)
+
+// purposes are those that a file here can have.
+var purposes = []string{"user_data", "assistants", "vision"}
+
+// addFile serves POST /files.
+func (s *Server) addFile(c *call) *Error {
+	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return &Error{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "unsupported_content_type", Message: "Unsupported content type: send a file as 'multipart/form-data'."}
+	}
+	form := multipart.NewReader(http.MaxBytesReader(c.w, c.r.Body, s.limit()), params["boundary"])
+	var f File
+	var content []byte
+	sent, expires := false, ""
+	for {
+		part, err := form.NextPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return s.unread(err)
+		}
+		value := func() string {
+			var b []byte
+			b, err = io.ReadAll(io.LimitReader(part, maxField))
+			return string(b)
+		}
+		switch name := part.FormName(); name {
+		case "file":
+			f.Name, sent = part.FileName(), true
+			content, err = io.ReadAll(part)
+		case "purpose":
+			f.Purpose = value()
+		case "expires_after[seconds]":
+			expires = value()
+		case "expires_after[anchor]":
+			if at := value(); err == nil && at != "created_at" {
+				return Invalid("invalid_value", "expires_after.anchor", "Invalid value: '%s'. The only supported value is: 'created_at'.", at)
+			}
+		default:
+			return Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+		}
+		if err != nil {
+			return s.unread(err)
+		}
+	}
+	switch {
+	case !sent:
+		return Invalid("missing_required_parameter", "file", "Missing required parameter: 'file'.")
+	case f.Purpose == "":
+		return Invalid("missing_required_parameter", "purpose", "Missing required parameter: 'purpose'.")
+	case !slices.Contains(purposes, f.Purpose):
+		return Invalid("invalid_value", "purpose", "Invalid value: '%s'. Supported values here are: '%s'.", f.Purpose, strings.Join(purposes, "', '"))
+	case f.Name == "" || len(f.Name) > maxName:
+		return Invalid("invalid_value", "file", "Invalid 'file': its name is missing, or has more than %d bytes.", maxName)
+	case len(content) == 0:
+		return Invalid("invalid_value", "file", "Invalid 'file': it is empty.")
+	}
+	if expires != "" {
+		n, err := strconv.ParseInt(expires, 10, 64)
+		if err != nil || n < minExpiry || n > maxExpiry {
+			return Invalid("invalid_value", "expires_after.seconds", "Invalid 'expires_after.seconds': expected an integer from %d to %d.", minExpiry, maxExpiry)
+		}
+		f.Expires = int64(s.now()) + n
+	}
+	f.Bytes, f.Created = int64(len(content)), int64(s.now())
+	if f, err = s.Backend.(Filer).AddFile(c.r.Context(), f, content); err != nil {
+		return s.failure(err)
+	}
+	return c.send(encoded(f.object()))
+}
+
+// fileFailure returns the error of a [Filer] for the client.
+func (s *Server) fileFailure(id string, err error) *Error {
+	if errors.Is(err, ErrNotFound) {
+		return notFound("File", id)
+	}
+	return s.failure(err)
+}
+
+// files serves GET /files.
+func (s *Server) files(c *call) *Error {
+	query := c.r.URL.Query()
+	limit := maxFiles
+	if v := query.Get("limit"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 || n > maxFiles {
+			return Invalid("invalid_value", "limit", "Invalid 'limit': expected an integer from 1 to %d.", maxFiles)
+		}
+		limit = n
+	}
+	var list []File
+	for f, err := range s.Backend.(Filer).Files(c.r.Context()) {
+		if err != nil {
+			return s.failure(err)
+		}
+		if purpose := query.Get("purpose"); purpose == "" || f.Purpose == purpose {
+			list = append(list, f)
+		}
+	}
+	switch order := query.Get("order"); order {
+	case "", "desc":
+	case "asc":
+		slices.Reverse(list)
+	default:
+		return Invalid("invalid_value", "order", "Invalid value: '%s'. Supported values are: 'asc' and 'desc'.", order)
+	}
+	if after := query.Get("after"); after != "" {
+		i := slices.IndexFunc(list, func(f File) bool { return f.ID == after })
+		if i < 0 {
+			return Invalid("", "after", "Invalid 'after': there is no file with id '%s'.", after)
+		}
+		list = list[i+1:]
+	}
+	page := list[:min(limit, len(list))]
+	objects := make([]string, len(page))
+	ends := "null"
+	first, last := ends, ends
+	for i := range page {
+		objects[i] = page[i].object()
+		if last = string(item.Quote(page[i].ID)); i == 0 {
+			first = last
+		}
+	}
+	return c.send(encoded(fmt.Sprintf(`{"object":"list","data":[%s],"first_id":%s,"last_id":%s,"has_more":%v}`,
+		strings.Join(objects, ","), first, last, len(list) > limit)))
+}
+
+// file serves GET /files/{id}.
+func (s *Server) file(c *call) *Error {
+	f, err := s.Backend.(Filer).File(c.r.Context(), c.ids[0])
+	if err != nil {
+		return s.fileFailure(c.ids[0], err)
+	}
+	return c.send(encoded(f.object()))
+}
+
+// fileContent serves GET /files/{id}/content. A browser must not take it for a page.
+func (s *Server) fileContent(c *call) *Error {
+	f, err := s.Backend.(Filer).File(c.r.Context(), c.ids[0])
+	if err != nil {
+		return s.fileFailure(c.ids[0], err)
+	}
+	content, err := s.Backend.(Filer).OpenFile(c.r.Context(), f.ID)
+	if err != nil {
+		return s.fileFailure(f.ID, err)
+	}
+	defer content.Close()
+	c.w.Header().Set("Content-Type", "application/octet-stream")
+	c.w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.w.Header().Set("Content-Length", strconv.FormatInt(f.Bytes, 10))
+	if _, err := io.Copy(c.w, content); err != nil && c.r.Context().Err() == nil {
+		s.logf("antiphon server: the file %s: %v", f.ID, err) // the client sees that it is not complete
+	}
+	return nil
+}
+
+// deleteFile serves DELETE /files/{id}.
+func (s *Server) deleteFile(c *call) *Error {
+	if err := s.Backend.(Filer).DeleteFile(c.r.Context(), c.ids[0]); err != nil {
+		return s.fileFailure(c.ids[0], err)
+	}
+	return c.send(&api.Deleted{ID: c.ids[0], Object: "file", Deleted: true})
+}
