@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -116,8 +117,8 @@ func (s *Server) addFile(c *call) *Error {
 		return Invalid("missing_required_parameter", "purpose", "Missing required parameter: 'purpose'.")
 	case !slices.Contains(purposes, f.Purpose):
 		return Invalid("invalid_value", "purpose", "Invalid value: '%s'. Supported values here are: '%s'.", f.Purpose, strings.Join(purposes, "', '"))
-	case f.Name == "" || len(f.Name) > maxName:
-		return Invalid("invalid_value", "file", "Invalid 'file': its name is missing, or has more than %d bytes.", maxName)
+	case f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name):
+		return Invalid("invalid_value", "file", "Invalid 'file': its name is missing, has more than %d bytes, or is not UTF-8.", maxName)
 	case len(content) == 0:
 		return Invalid("invalid_value", "file", "Invalid 'file': it is empty.")
 	}

@@ -37,6 +37,8 @@ const (
 	tagExpires = "responses-file-expires"
 	// maxInline bounds the content of the files that a request names.
 	maxInline = 64 << 20
+	// maxUpload is how long writing a file may take.
+	maxUpload = time.Hour
 )
 
 // fileSession returns the session of a file.
@@ -144,13 +146,13 @@ func (b *Backend) OpenFile(ctx context.Context, id string) (io.ReadCloser, error
 // Files implements [server.Filer].
 func (b *Backend) Files(ctx context.Context) iter.Seq2[server.File, error] {
 	return func(yield func(server.File, error) bool) {
-		list, err := b.fileSessions(ctx, tagFiles)
+		list, err := b.fileSessions(ctx)
 		if err != nil {
 			yield(server.File{}, err)
 			return
 		}
 		for _, in := range list {
-			f, _, err := b.keptFile(ctx, in)
+			f, _, err := b.keptFile(ctx, in.ID)
 			if errors.Is(err, server.ErrNotFound) {
 				continue
 			}
@@ -161,13 +163,13 @@ func (b *Backend) Files(ctx context.Context) iter.Seq2[server.File, error] {
 	}
 }
 
-// fileSessions returns the sessions of files with a tag.
-func (b *Backend) fileSessions(ctx context.Context, tag string) (list []string, err error) {
-	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tag}, Owner: b.owner(), Archived: true}) {
+// fileSessions returns the sessions of files.
+func (b *Backend) fileSessions(ctx context.Context) (list []session.Info, err error) {
+	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagFiles}, Owner: b.owner(), Archived: true}) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, info.ID)
+		list = append(list, info)
 	}
 	return list, nil
 }
@@ -185,18 +187,26 @@ func (b *Backend) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// sweepFiles removes files that have expired.
-func (b *Backend) sweepFiles(ctx context.Context) error {
-	list, err := b.fileSessions(ctx, tagExpires)
+// sweepFiles removes files that have expired, and those that a server which ended had begun.
+func (b *Backend) sweepFiles(ctx context.Context, now time.Time) error {
+	list, err := b.fileSessions(ctx)
 	if err != nil {
 		return err
 	}
 	for _, in := range list {
-		if _, _, err := b.keptFile(ctx, in); errors.Is(err, server.ErrNotFound) {
-			if err := b.store().Delete(ctx, in); err != nil && !errors.Is(err, session.ErrNotFound) {
+		switch {
+		case in.Entries == 0 && now.Sub(in.Updated) < maxUpload:
+			continue // another server may be writing it
+		case in.Entries > 0 && !slices.Contains(in.Tags, tagExpires):
+			continue
+		case in.Entries > 0:
+			if _, _, err := b.keptFile(ctx, in.ID); err == nil {
+				continue
+			} else if !errors.Is(err, server.ErrNotFound) {
 				return err
 			}
-		} else if err != nil {
+		}
+		if err := b.store().Delete(ctx, in.ID); err != nil && !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
 	}

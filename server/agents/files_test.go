@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // upload sends a form with a file, unless its name is "", and fields.
@@ -119,6 +120,10 @@ func TestUploadRefused(t *testing.T) {
 		{"a", "x", nil, "'purpose'"},
 		{"a", "x", map[string]string{"purpose": "batch"}, "'batch'"},
 		{"a", "", map[string]string{"purpose": "user_data"}, "empty"},
+		{"a\xff", "x", map[string]string{"purpose": "user_data"}, "UTF-8"},
+		{strings.Repeat("a", 256), "x", map[string]string{"purpose": "user_data"}, "255 bytes"},
+		{"a", "x", map[string]string{"purpose": strings.Repeat("user_data", 1<<10)}, "purpose"},
+		{"a", "x", map[string]string{"purpose": "user_data", "\xff": "y"}, "Unknown parameter"},
 		{"a", "x", map[string]string{"purpose": "user_data", "other": "y"}, "'other'"},
 		{"a", "x", map[string]string{"purpose": "user_data", "expires_after[anchor]": "now"}, "expires_after.anchor"},
 		{"a", "x", map[string]string{"purpose": "user_data", "expires_after[seconds]": "1"}, "expires_after.seconds"},
@@ -129,6 +134,21 @@ func TestUploadRefused(t *testing.T) {
 	}
 	w.refused(http.MethodPost, "files", `{}`, "multipart/form-data")
 	w.refused(http.MethodPost, "vector_stores", `{}`, "vector_stores")
+}
+
+// A file that another server is writing is not taken for an old one.
+func TestSweepOfFiles(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	const begun = "api-file-begun"
+	if err := w.b.Store.Create(t.Context(), session.Info{ID: begun, Owner: w.b.Owner, Tags: []string{"responses-file", "responses-file-expires"}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alone(t, w.dir).Unfinished(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.b.Store.Info(t.Context(), begun); err != nil {
+		t.Error(err)
+	}
 }
 
 // Files belong to a project, and those that expire are removed. V3
