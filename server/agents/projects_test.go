@@ -41,7 +41,10 @@ type tenants struct {
 	ids    map[string][]string // that a project has seen, by project
 	steps  int
 	models []string
-	front  bool // sessions are served
+	front  bool           // sessions are served
+	files  bool           // they upload files
+	key    string         // the Idempotency-Key of what is sent, or ""
+	used   map[string]int // keys, by project
 }
 
 // front is where the routes of sessions begin.
@@ -75,7 +78,7 @@ func guardedBy(t *testing.T, make func(project string) *server.Server) *tenants 
 	keys := access.OpenKeys(filepath.Join(t.TempDir(), "keys.json"))
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	w := &tenants{t: t, random: rand.New(rand.NewPCG(seed, 1)), keys: map[string]string{}, ids: map[string][]string{}, models: []string{"it"}}
+	w := &tenants{t: t, random: rand.New(rand.NewPCG(seed, 1)), keys: map[string]string{}, ids: map[string][]string{}, used: map[string]int{}, models: []string{"it"}}
 	for _, project := range []string{red, blue} {
 		sent, _, err := keys.Create(t.Context(), access.Key{Name: project, Project: project, Scopes: access.Scopes})
 		if err != nil {
@@ -121,6 +124,12 @@ func (w *tenants) send(project, method, path, body string) (int, string) {
 		w.t.Fatal(err)
 	}
 	r.Header.Set("Authorization", "Bearer "+w.keys[project])
+	if path == "files" && method == "POST" {
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=BOUND")
+	}
+	if w.key != "" {
+		r.Header.Set("Idempotency-Key", w.key)
+	}
 	resp, err := w.client.Do(r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -187,6 +196,12 @@ func (w *tenants) remember(project, id string) {
 	}
 }
 
+// form is the body of a file that is uploaded.
+func form(word string) string {
+	return "--BOUND\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n" +
+		"--BOUND\r\nContent-Disposition: form-data; name=\"file\"; filename=\"" + word + ".txt\"\r\n\r\n" + word + "\r\n--BOUND--\r\n"
+}
+
 // act does something with objects of its own.
 func (w *tenants) act(project string) {
 	w.steps++
@@ -194,12 +209,20 @@ func (w *tenants) act(project string) {
 	previous, conversation, thing := w.any(project, "resp_"), w.any(project, "conv_"), w.any(project, "msg_")
 	model := w.models[w.random.IntN(len(w.models))]
 	method, path, body := "POST", "responses", ""
-	kinds := 9
+	if w.random.IntN(2) == 0 {
+		w.used[project]++
+		w.key = fmt.Sprintf("key-%d", w.used[project]) // projects use the same ones
+		defer func() { w.key = "" }()
+	}
+	kinds := []int{0, 1, 2, 3, 4, 5, 6, 7, 8}
 	if w.front {
-		kinds = 13
+		kinds = append(kinds, 9, 10, 11, 12)
+	}
+	if w.files {
+		kinds = append(kinds, 13, 14)
 	}
 	talk := w.any(project, "api-")
-	switch w.random.IntN(kinds) {
+	switch kinds[w.random.IntN(len(kinds))] {
 	case 0, 1:
 		body = fmt.Sprintf(`{"model":%q,"input":[%s],"background":%v}`, model, message, w.random.IntN(3) == 0)
 	case 2:
@@ -224,11 +247,15 @@ func (w *tenants) act(project string) {
 		path, body = front+"/"+talk+"/input", fmt.Sprintf(`{"input":"%s %d"}`, wordOf(project), w.steps)
 	case 12:
 		method, path = "GET", front+"/"+talk
+	case 13:
+		path, body = "files", form(wordOf(project))
+	case 14:
+		body = fmt.Sprintf(`{"model":"it","input":[{"role":"user","content":[{"type":"input_file","file_id":%q}]}]}`, w.any(project, "file-"))
 	}
 	if strings.HasPrefix(path, front+"/") && talk == "" {
 		return
 	}
-	if strings.Contains(path, "//") || strings.Contains(body, `"previous_response_id":""`) || strings.Contains(body, `"conversation":""`) || strings.Contains(body, `"id":""`) {
+	if strings.Contains(path, "//") || strings.Contains(body, `_id":""`) || strings.Contains(body, `"conversation":""`) || strings.Contains(body, `"id":""`) {
 		return
 	}
 	if status, text := w.send(project, method, path, body); status == http.StatusOK {
@@ -269,7 +296,9 @@ func (w *tenants) guess(project, id string) {
 		{"POST", "responses", `{"model":"it","input":[{"type":"item_reference","id":"ID"},` + input + `]}`},
 		{"POST", "responses", `{"model":"it","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_ID_1","approve":true}]}`},
 		{"POST", "responses", `{"model":"it","previous_response_id":"ID","input":[{"type":"mcp_approval_response","approval_request_id":"mcpr_x","approve":true}]}`},
+		{"POST", "responses", `{"model":"it","input":[{"role":"user","content":[{"type":"input_file","file_id":"ID"}]}]}`},
 		{"GET", "files/ID", ""},
+		{"GET", "files?after=ID", ""},
 		{"GET", "files/ID/content", ""},
 		{"DELETE", "files/ID", ""},
 		{"GET", "models/ID", ""},
@@ -282,6 +311,9 @@ func (w *tenants) guess(project, id string) {
 		{"POST", front + "/ID/approvals", `{"call_id":"c","number":1,"approve":true}`},
 		{"POST", front + "/own/approvals", `{"session":"ID","call_id":"c","number":1,"approve":true}`},
 	} {
+		if !w.files && strings.Contains(route.body, "file_id") {
+			continue // it is for the model
+		}
 		ask := func(id string) (int, string) {
 			replace := func(s string) string { return strings.ReplaceAll(s, "ID", id) }
 			status, text := w.send(project, route.method, replace(route.path), replace(route.body))
@@ -313,6 +345,8 @@ func (w *tenants) isolated(steps int) {
 				path = "responses/" + id
 			case strings.HasPrefix(id, "conv_"):
 				path = "conversations/" + id
+			case strings.HasPrefix(id, "file-"):
+				path = "files/" + id
 			case strings.HasPrefix(id, "api-"):
 				path = front + "/" + id
 			default:
@@ -365,7 +399,7 @@ func TestProjectsOfAgents(t *testing.T) {
 			Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
 		}}
 	})
-	w.front = true
+	w.front, w.files = true, true
 	w.isolated(steps(t, 80))
 }
 
@@ -403,7 +437,7 @@ func TestProjectsBeside(t *testing.T) {
 		}
 		return &server.Server{Backend: b, Sessions: sessionsOf(t, in, project), Beside: &server.Server{Backend: up, Store: &gateway.Store{In: in, Owner: project}}}
 	})
-	w.models, w.front = []string{"it", "other"}, true
+	w.models, w.front, w.files = []string{"it", "other"}, true, true
 	w.isolated(steps(t, 80))
 }
 
