@@ -17,12 +17,9 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/api"
-	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
-	"github.com/antiphon-go/antiphon/session/store"
-	"github.com/antiphon-go/antiphon/trust"
 )
 
 // fifo is a tool that runs until the test lets it end. running waits for it.
@@ -135,20 +132,6 @@ func abandoned(t *testing.T) (dir, id string) {
 	w.stop = func() {}
 	end()
 	return w.dir, made.ID
-}
-
-// alone opens the agent of a folder without a server.
-func alone(t *testing.T, dir string) *agents.Backend {
-	t.Helper()
-	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { in.Close() })
-	return &agents.Backend{
-		Store: in, Log: func(err error) { t.Log("logged:", err) },
-		Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
-	}
 }
 
 // again takes a response up, in a server that ends at once, and returns what Resume does.

@@ -218,3 +218,17 @@ func (w *world) same(made *api.Response) {
 		w.t.Errorf("made %s\nread %s\n%v %v", a, b, errA, errB)
 	}
 }
+
+// alone opens the agent of a folder without a server.
+func alone(t *testing.T, dir string) *agents.Backend {
+	t.Helper()
+	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close() })
+	return &agents.Backend{
+		Store: in, Log: func(err error) { t.Log("logged:", err) },
+		Agents: []agents.Agent{{Name: "it", Config: host.Config{File: filepath.Join(dir, "it.md"), Trust: trust.Everything, Sandbox: "full"}}},
+	}
+}
