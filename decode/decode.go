@@ -24,7 +24,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
+	"image"
 	"time"
 	"unicode/utf8"
 
@@ -74,6 +76,38 @@ func (l Images) Fit(data []byte) (fit []byte, note string, err error) {
 	return a.data, a.text, nil
 }
 
+// mostPixels is the largest width and height that Pixels returns.
+const mostPixels = 2048
+
+// Pixels is like [picture.Limits.Pixels], for at most 2048 pixels in each direction. If ctx is done
+// first, Pixels returns its cause.
+func (l Images) Pixels(ctx context.Context, data []byte, width, height int) (*image.RGBA, error) {
+	if len(data) > cmp.Or(l.Input, picture.DefaultInput) {
+		return picture.Limits(l).Pixels(data, width, height) // which says so and does not look at it
+	}
+	width, height = min(max(1, width), mostPixels), min(max(1, height), mostPixels)
+	memory := min(cmp.Or(l.Memory, picture.DefaultMemory), mostMemory)
+	most := sizeBytes + 4*width*height
+	j := job{
+		what: "it", request: request{kind: kindPixels, settings: [4]int64{int64(width), int64(height), l.Memory, int64(l.Input)}, data: data},
+		limits: limits{memory: 2*max(0, memory) + 4*int64(len(data)) + int64(most) + imageMemory, cpu: cpuTime, time: imageTime, answer: most},
+	}
+	a, err := j.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if a.kind == changed && len(a.data) > sizeBytes {
+		w, h := int(binary.BigEndian.Uint32(a.data)), int(binary.BigEndian.Uint32(a.data[4:]))
+		if w > 0 && h > 0 && w <= width && h <= height && len(a.data) == sizeBytes+4*w*h {
+			return &image.RGBA{Pix: a.data[sizeBytes:], Stride: 4 * w, Rect: image.Rect(0, 0, w, h)}, nil
+		}
+	}
+	return nil, j.failed(errDamaged.Error())
+}
+
+// sizeBytes is the length of the width and the height before pixels.
+const sizeBytes = 8
+
 // isResult reports whether data begins like an image that Fit makes.
 func isResult(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
@@ -107,6 +141,16 @@ var decoders = map[byte]func(request) answer{
 			return answer{kind: unchanged, text: note}
 		}
 		return answerOf(fit, note, err)
+	},
+	kindPixels: func(r request) answer {
+		l := picture.Limits{Memory: r.settings[2], Input: int(r.settings[3])}
+		img, err := l.Pixels(r.data, int(r.settings[0]), int(r.settings[1]))
+		if err != nil {
+			return answerOf(nil, "", err)
+		}
+		data := binary.BigEndian.AppendUint32(nil, uint32(img.Rect.Dx()))
+		data = binary.BigEndian.AppendUint32(data, uint32(img.Rect.Dy()))
+		return answerOf(append(data, img.Pix...), "", nil)
 	},
 	kindPDF: func(r request) answer {
 		text, err := pdfText(context.Background(), r.data)

@@ -5,8 +5,10 @@ package decode
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"image"
@@ -92,6 +94,37 @@ func same(t *testing.T, name string, l picture.Limits, data []byte) {
 	fit, note, err := Images(l).Fit(data)
 	if !bytes.Equal(fit, want) || note != wantNote || fmt.Sprint(err) != fmt.Sprint(wantErr) {
 		t.Errorf("%s, %d bytes, %+v: %d bytes, %q, %v; want %d, %q, %v", name, len(data), l, len(fit), note, err, len(want), wantNote, wantErr)
+	}
+}
+
+// TestSamePixels proves that the process of its own returns the same pixels and errors as this process,
+// also of hostile and broken images, within the size, and that the end of a context is the error.
+func TestSamePixels(t *testing.T) {
+	files := hostileImages(t)
+	waves, err := os.ReadFile("../examples/tour/waves.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files["waves"], files["half of waves"] = waves, waves[:len(waves)/2]
+	var group sync.WaitGroup
+	defer group.Wait()
+	for name, data := range files {
+		group.Go(func() {
+			want, wantErr := picture.Limits{}.Pixels(data, 40, 30)
+			img, err := Images{}.Pixels(t.Context(), data, 40, 30)
+			if fmt.Sprint(err) != fmt.Sprint(wantErr) {
+				t.Errorf("%s: %v, want %v", name, err, wantErr)
+			}
+			if err == nil && wantErr == nil && (!bytes.Equal(img.Pix, want.Pix) || img.Rect != want.Rect || img.Rect.Dx() > 40 || img.Rect.Dy() > 30) {
+				t.Errorf("%s: %v, want %v", name, img.Rect, want.Rect)
+			}
+		})
+	}
+	gone := errors.New("gone")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if _, err := (Images{}).Pixels(ctx, []byte("x"), 1, 1); !errors.Is(err, gone) {
+		t.Error(err)
 	}
 }
 

@@ -22,8 +22,9 @@ import (
 
 // The kinds of requests and answers.
 const (
-	kindImage = 'i'
-	kindPDF   = 'p'
+	kindImage  = 'i'
+	kindPixels = 'x'
+	kindPDF    = 'p'
 
 	unchanged = 'u' // the data is that of the request
 	changed   = 'c'

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"image"
 	"io"
 	"os"
 	"path/filepath"
@@ -37,6 +38,7 @@ type face interface {
 	said(text string)
 	put(text string)
 	copy(text string) error
+	picture(load func(width, height int) (image.Image, error)) error
 	theme(name string) error
 	// mode returns the approval mode, which the person may change at any time.
 	mode() string
@@ -53,10 +55,15 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if err != nil {
 		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
 	}
+	pictures := pictureWay(env)
+	if !slices.Contains(tui.Pictures, pictures) {
+		return nil, usage(fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", pictures, strings.Join(tui.Pictures, ", ")))
+	}
 	f := &liveFace{}
 	options := tui.Options{
 		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
+		Pictures: pictures, TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
 	if folder, err := os.Getwd(); err == nil {
 		options.About = filepath.Base(folder)

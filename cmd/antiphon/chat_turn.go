@@ -43,6 +43,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	end := t.face.working(stop, t.steer(ctx))
 	defer end()
 	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
+	t.print.picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
 	var said []item.Item
 	var noted *watchFiles
@@ -109,6 +110,7 @@ func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
 		case part != nil:
 			parts = append(parts, part)
+			picturesIn([]item.Part{part}, func(uri string) { t.picture(ctx, name, uri) })
 		}
 	}
 	if parts == nil {

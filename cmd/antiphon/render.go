@@ -33,11 +33,12 @@ type printer struct {
 	began    time.Time
 
 	screen  waits
-	shows   bool // standard output shows control characters itself
-	watched bool // standard error is a terminal
-	quiet   bool // only warnings and errors are printed
-	whole   bool // show tool outputs in full
-	mute    bool // do not print the model's text: see runCommand.Schema
+	picture func(name, uri string) // shows an image; it may be nil
+	shows   bool                   // standard output shows control characters itself
+	watched bool                   // standard error is a terminal
+	quiet   bool                   // only warnings and errors are printed
+	whole   bool                   // show tool outputs in full
+	mute    bool                   // do not print the model's text: see runCommand.Schema
 
 	heard                      // of the session itself
 	inner    map[string]*heard // of subagents, by session
@@ -186,6 +187,9 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 			p.tell(dim, "-> %s %s (at the endpoint)", name, p.short(string(with), 100))
 		}
 		p.message(b)
+		if uri := generated(b.Item); uri != "" && p.picture != nil {
+			p.picture("of the model", uri)
+		}
 	case session.Note:
 		p.row(e.Seq, dim, "note", inWords(b.Item))
 	case session.CallOutput:
@@ -428,6 +432,9 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 		p.change(call)
 	}
 	p.output(b.Item, b.Failed)
+	if content, err := outputContent(b.Item); err == nil && p.picture != nil {
+		picturesIn(content.Parts, func(uri string) { p.picture("of "+call.Tool, uri) })
+	}
 }
 
 // maxTail is the number of lines shown of an output, unless all are requested.

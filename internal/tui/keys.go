@@ -28,6 +28,8 @@ func (t *Terminal) event(ev uv.Event) {
 		t.blurred = false
 	case uv.BlurEvent:
 		t.blurred = true
+	case uv.KittyGraphicsEvent, uv.TerminalVersionEvent, uv.CellSizeEvent, uv.PrimaryDeviceAttributesEvent:
+		t.answered(ev)
 	case uv.KeyPressEvent:
 		t.key(uv.Key(ev).Keystroke(), ev.Text)
 	case uv.MultiEvent:
@@ -35,6 +37,7 @@ func (t *Terminal) event(ev uv.Event) {
 			if k, ok := one.(uv.KeyPressEvent); ok {
 				t.key(uv.Key(k).Keystroke(), k.Text)
 			}
+			t.answered(one)
 		}
 	}
 }

@@ -43,6 +43,10 @@ type Options struct {
 	// Modes are the names that Shift+Tab goes through; see [Terminal.Mode]. The first is the usual
 	// one, and is not shown.
 	Modes []string
+	// Pictures is one of [Pictures]; "" means off. TrueColour says that the terminal has 16 million
+	// colours.
+	Pictures   string
+	TrueColour bool
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
 	// Notice is how the person is told that a question waits, or that long work has ended, while
@@ -92,6 +96,7 @@ type Terminal struct {
 	find    find
 	draft   string // the file that keeps the draft, or ""
 	kept    string // what that file holds
+	can     ability
 
 	wake   chan struct{}
 	ready  chan struct{} // something is queued

@@ -5,6 +5,8 @@ package tui
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -22,6 +24,8 @@ type vt struct {
 	wraps         bool // the cursor stands behind the last column
 	stays         bool // rows do not wrap: what does not fit replaces the last column
 	hidden        bool // the cursor
+	saved         [2]int
+	pictures      int // how many were drawn
 }
 
 // vtLine is a row of the terminal. soft means that the next row continues it.
@@ -42,6 +46,20 @@ func (v *vt) Write(b []byte) (int, error) {
 	}
 	for s != "" {
 		switch {
+		case strings.HasPrefix(s, "\x1b7"):
+			v.saved = [2]int{v.row, v.col}
+			s = s[2:]
+		case strings.HasPrefix(s, "\x1b8"):
+			v.row, v.col, v.wraps = v.saved[0], v.saved[1], false
+			s = s[2:]
+		case strings.HasPrefix(s, "\x1b_G"), strings.HasPrefix(s, "\x1bP"):
+			end := strings.Index(s, "\x1b\\")
+			v.picture(s[:end])
+			s = s[end+2:]
+		case strings.HasPrefix(s, "\x1b]1337;"):
+			end := strings.IndexByte(s, 7)
+			v.picture(s[:end])
+			s = s[end+1:]
 		case strings.HasPrefix(s, "\x1b]8;;"):
 			s = s[strings.Index(s, "\x1b\\")+2:]
 		case strings.HasPrefix(s, "\x1b["):
@@ -112,6 +130,11 @@ func (v *vt) control(arg string, what byte) {
 			v.t.Errorf("the cursor would leave the screen: row %d, up %d", v.row, n)
 		}
 		v.row, v.wraps = max(v.top(), v.row-n), false
+	case 'B':
+		if v.row+n >= len(v.lines) {
+			v.t.Errorf("the cursor would leave the screen: row %d of %d, down %d", v.row, len(v.lines), n)
+		}
+		v.row = min(len(v.lines)-1, v.row+n)
 	case 'C':
 		v.col = min(v.width-1, v.col+n)
 	case 'J':
@@ -133,6 +156,36 @@ func (v *vt) control(arg string, what byte) {
 	default:
 		v.t.Errorf("a sequence that the package may not use: %q %c", arg, what)
 	}
+}
+
+// cellHeight is how many pixels a row of the terminal has.
+const cellHeight = 12
+
+var heights = regexp.MustCompile(`[,G]r=(\d+)|height=(\d+);|q"1;1;\d+;(\d+)`)
+
+// picture draws a picture: each of its rows has a mark. Like some terminals do, it leaves the cursor
+// somewhere below the picture.
+func (v *vt) picture(sequence string) {
+	found := heights.FindStringSubmatch(sequence)
+	if found == nil {
+		if !strings.HasPrefix(sequence, "\x1b_G") { // a further part of one
+			v.t.Errorf("a picture without its height: %.80q", sequence)
+		}
+		return
+	}
+	rows, _ := strconv.Atoi(found[1] + found[2] + found[3])
+	if found[3] != "" {
+		rows = (rows + cellHeight - 1) / cellHeight
+	}
+	for i := range rows {
+		if v.row+i >= len(v.lines) {
+			v.t.Errorf("a picture of %d rows has room for %d", rows, i)
+			break
+		}
+		v.lines[v.row+i].cells = []string{fmt.Sprintf("p%d.%d.", v.pictures, i)}
+	}
+	v.pictures++
+	v.row, v.col = min(len(v.lines)-1, v.row+rows), 3
 }
 
 func (v *vt) eraseLine() {

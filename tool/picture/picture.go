@@ -100,6 +100,39 @@ func (l Limits) Fit(data []byte) (fit []byte, note string, err error) {
 	return fit, without(lost, note), err
 }
 
+// Pixels returns the pixels of an image, scaled down to at most the given width and height and
+// rotated according to its EXIF orientation. It uses Memory and Input alone. Of an animated GIF it
+// returns the first frame, and of a TIFF the first page.
+func (l Limits) Pixels(data []byte, width, height int) (*image.RGBA, error) {
+	if most := cmp.Or(l.Input, DefaultInput); len(data) > most {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(data), most)
+	}
+	data, _ = mend(data)
+	h, err := readHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	if most := cmp.Or(l.Memory, DefaultMemory); h.memory() > most {
+		return nil, fmt.Errorf("it has %dx%d pixels, which need more memory than the limit of %d MB", h.width, h.height, most>>20)
+	}
+	img, err := h.decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("its %s data cannot be decoded: %w", h.format, err)
+	}
+	if h.orientation >= 5 {
+		width, height = height, width
+	}
+	width, height = max(1, width), max(1, height)
+	w, ht := h.width, h.height
+	if w > width {
+		w, ht = width, max(1, int(int64(ht)*int64(width)/int64(w)))
+	}
+	if ht > height {
+		w, ht = max(1, int(int64(w)*int64(height)/int64(ht))), height
+	}
+	return turn(scale(img, w, ht), h.orientation), nil
+}
+
 // without adds to a note that damaged chunks were left out.
 func without(lost []string, note string) string {
 	switch {

@@ -368,3 +368,27 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+// TestPixels proves that pixels fit into a size whatever the orientation, keep the proportions, and are
+// not enlarged.
+func TestPixels(t *testing.T) {
+	src := image.NewRGBA(image.Rect(0, 0, 128, 64))
+	for orientation := byte(1); orientation <= 8; orientation++ {
+		data := exif(t, src, orientation, "II")
+		for box, want := range map[image.Point]image.Point{{40, 40}: {40, 20}, {1000, 16}: {32, 16}, {1000, 1000}: {128, 64}, {20, 1000}: {20, 10}, {1, 1}: {1, 1}} {
+			if orientation >= 5 {
+				box, want = image.Pt(box.Y, box.X), image.Pt(want.Y, want.X)
+			}
+			img, err := (Limits{}).Pixels(data, box.X, box.Y)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := img.Bounds().Size(); got != want {
+				t.Errorf("orientation %d into %v: %v, want %v", orientation, box, got, want)
+			}
+		}
+	}
+	if _, err := (Limits{Memory: 1}).Pixels(exif(t, src, 1, "II"), 10, 10); err == nil {
+		t.Error("an image that needs more memory than the limit is decoded")
+	}
+}

@@ -1,0 +1,99 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/decode"
+	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// pictureTime is how long decoding a picture may take before it is left out.
+const pictureTime = 5 * time.Second
+
+// picture shows an image, given its data URI, below a line with its name, type and size. It is decoded
+// in a process of its own, as it may be a stranger's. An image that has another URI is not fetched.
+func (t *dialogue) picture(ctx context.Context, name, uri string) {
+	kind, payload, isData := item.CutDataURI(uri)
+	if !isData {
+		t.print.tell(dim, "   image %s, %s, not fetched", visible(name), visible(shorten(uri, 200)))
+		return
+	}
+	data, err := base64.StdEncoding.DecodeString(payload)
+	if err != nil {
+		t.print.tell(dim, "   image %s, not shown: its base64 is damaged", visible(name))
+		return
+	}
+	t.print.tell(dim, "   image %s, %s, %s", visible(name), visible(kind), bytesInWords(len(data)))
+	ctx, stop := context.WithTimeoutCause(ctx, pictureTime, errors.New("it takes too long to decode"))
+	defer stop()
+	err = t.face.picture(func(width, height int) (image.Image, error) {
+		return decode.Images{}.Pixels(ctx, data, width, height)
+	})
+	if err != nil {
+		t.print.tell(dim, "   not shown: %s", shorten(err.Error(), 200))
+	}
+}
+
+// bytesInWords returns a size as people say it.
+func bytesInWords(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return plural(n, "byte")
+}
+
+// picturesIn calls show for each image of a content.
+func picturesIn(parts []item.Part, show func(uri string)) {
+	for _, part := range parts {
+		if p, ok := part.(*item.InputImage); ok && p.ImageURL != "" {
+			show(p.ImageURL)
+		}
+	}
+}
+
+// generated returns the data URI of an image that the endpoint made, or "".
+func generated(it item.Item) string {
+	if it.Type() != item.TypeImageGenerationCall {
+		return ""
+	}
+	call, err := item.As[item.ImageGenerationCall](it)
+	if err != nil || call.Result == "" {
+		return ""
+	}
+	kind := "image/png"
+	if strings.HasPrefix(call.Result, "/9j/") {
+		kind = "image/jpeg"
+	}
+	return "data:" + kind + ";base64," + call.Result
+}
+
+// pictureWay returns how a terminal shows pictures. A multiplexer does not know what the terminal
+// around it can.
+func pictureWay(env environment) string {
+	how := cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
+	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "") {
+		return "blocks"
+	}
+	return how
+}
+
+func (f *liveFace) picture(load func(width, height int) (image.Image, error)) error {
+	return f.t.Picture(load)
+}
+
+// picture shows nothing: the line above it says what there is.
+func (f *plainFace) picture(func(width, height int) (image.Image, error)) error { return nil }

@@ -1,0 +1,85 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// TestChatPicture proves that an image that a prompt names is shown by half blocks in tmux, once, below
+// a line with its name, type and size, and in a plain conversation by that line alone.
+func TestChatPicture(t *testing.T) {
+	t.Parallel()
+	data := read(t, filepath.Join(examplesDir, "tour", "waves.png"))
+	for _, flags := range []string{"", "--plain"} {
+		dir, term := t.TempDir(), (*terminalOf)(nil)
+		write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n")
+		write(t, filepath.Join(dir, "agent.script"), repeating)
+		write(t, filepath.Join(dir, "waves.png"), data)
+		term = openTerminal(t, dir, "export XDG_DATA_HOME="+dir+"/data; antiphon chat agent.md --store s.db --session work "+flags)
+		term.until(t, "new session work")
+		term.keys(t, "see @waves.png", "Enter")
+		term.until(t, "-- 1 turn")
+		term.keys(t, "C-d")
+		term.until(t, "[exit code 0]")
+		all := term.all(t)
+		if strings.Count(all, "image waves.png, image/png, ") != 1 {
+			t.Errorf("%s: the line about the image:\n%s", flags, all)
+		}
+		rows := 0
+		for line := range strings.Lines(all) {
+			if strings.ContainsAny(line, "▀▄") {
+				rows++
+			}
+		}
+		if (rows > 0) == (flags == "--plain") || rows > 20 {
+			t.Errorf("%s: %d rows of the picture:\n%s", flags, rows, all)
+		}
+		if raw := term.written(t); strings.Contains(raw, "\x1b_G") || strings.Contains(raw, "\x1bP") {
+			t.Errorf("%s: tmux was asked or sent a picture", flags)
+		}
+	}
+}
+
+// TestGenerated proves that an image of the endpoint is one with a data URI.
+func TestGenerated(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"type":"image_generation_call","id":"i","status":"completed","result":"iVBORw0KGgo="}`: "data:image/png;base64,iVBORw0KGgo=",
+		`{"type":"image_generation_call","id":"i","status":"completed","result":"/9j/4AAQ"}`:     "data:image/jpeg;base64,/9j/4AAQ",
+		`{"type":"image_generation_call","id":"i","status":"failed","result":null}`:              "",
+		`{"type":"message","role":"assistant","content":[]}`:                                     "",
+	} {
+		it, err := item.ParseString(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := generated(it); got != want {
+			t.Errorf("%s: %q", in, got)
+		}
+	}
+}
+
+// TestPictureWay proves that a multiplexer gets blocks, unless pictures are off.
+func TestPictureWay(t *testing.T) {
+	for _, c := range []struct {
+		env  environment
+		want string
+	}{
+		{environment{}, "auto"},
+		{environment{"TMUX": "/tmp/x,1,0"}, "blocks"},
+		{environment{"STY": "1.x"}, "blocks"},
+		{environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
+		{environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
+	} {
+		if got := pictureWay(c.env); got != c.want {
+			t.Errorf("%v: %s, want %s", c.env, got, c.want)
+		}
+	}
+}
