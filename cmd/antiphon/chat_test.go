@@ -343,7 +343,8 @@ func TestChatSuspended(t *testing.T) {
 	}
 	term.keys(t, "fg", "Enter")
 	term.untilThat(t, "the draft", func(screen string) bool {
-		return strings.Contains(screen[strings.LastIndex(screen, "fg"):], "› draft")
+		at := strings.LastIndex(screen, "fg")
+		return at >= 0 && strings.Contains(screen[at:], "› draft")
 	})
 	term.keys(t, "!", "Enter")
 	term.until(t, "You said: \"draft!\".")
