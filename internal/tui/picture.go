@@ -188,7 +188,7 @@ func encoded(img image.Image, by protocol, columns, rows int) (string, error) {
 	var b bytes.Buffer
 	switch by {
 	case byKitty:
-		err := kitty.EncodeGraphics(&b, img, &kitty.Options{Action: kitty.TransmitAndPut, Transmission: kitty.Direct, Format: kitty.PNG, Quite: 2, Columns: columns, Rows: rows, DoNotMoveCursor: true, Chunk: true})
+		err := kitty.EncodeGraphics(&b, img, &kitty.Options{Action: kitty.TransmitAndPut, Transmission: kitty.Direct, Format: kitty.PNG, Quiet: 2, Columns: columns, Rows: rows, DoNotMoveCursor: true, Chunk: true})
 		return b.String(), err
 	case byITerm:
 		if err := png.Encode(&b, img); err != nil {
