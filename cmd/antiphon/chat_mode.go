@@ -34,7 +34,7 @@ var aboutMode = map[string]string{
 }
 
 const (
-	onlyPlans = "The person wants a plan only: nothing runs now that does more than read."
+	onlyPlans = "the person wants a plan only: nothing runs now that does more than read"
 	plansOnly = "plan"
 )
 

@@ -69,7 +69,7 @@ func TestChatModes(t *testing.T) {
 	term.does(t, "two", "It was: done")
 	term.keys(t, "BTab")
 	term.until(t, "mode: plan")
-	term.does(t, "three", "It was: The person wants a plan only")
+	term.does(t, "three", "It was: the person wants a plan only")
 	term.does(t, "! touch never", "!! ")
 	term.does(t, "/allow append_to_file", "append_to_file  built in  runs (/allow: ")
 	term.does(t, "four", "It was: The call was refused by a check")
