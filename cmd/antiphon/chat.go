@@ -629,6 +629,7 @@ var chatCommands = []tui.Command{
 	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
 	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
+	{Name: "fullscreen", Help: "use the whole screen, with scrolling, or go back; also Ctrl-X Ctrl-F"},
 	{Name: "help", Help: "show the commands"},
 	{Name: "keys", Help: "show the keys"},
 	{Name: "mode", Arguments: "[ask|edits|plan]", Help: "what is asked about, as Shift-Tab chooses: as the rules say, no edits in the workspace, or nothing but reading runs"},

@@ -20,9 +20,6 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// comes lists commands of other programs, and of this one's plan, that are not there yet.
-const comes = "fullscreen"
-
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.
 func (t *dialogue) command(ctx context.Context, text string) error {
@@ -36,6 +33,8 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		t.help()
 	case "keys":
 		t.keys()
+	case "fullscreen": // a terminal that is redrawn does it itself
+		err = errors.New("plain lines have no full screen")
 	case "redraw":
 		t.recall(t.host.Session.Entries(), 0)
 	case "theme":
@@ -91,11 +90,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "steer":
 		err = errors.New("nothing is under way that could be told something; send it as a prompt")
 	default:
-		if slices.Contains(strings.Fields(comes), name) {
-			err = fmt.Errorf("/%s is not there yet; /help lists what is", name)
-		} else {
-			err = fmt.Errorf("there is no command /%s; /help lists them. To send a text that begins with /, put a blank before it", name)
-		}
+		err = fmt.Errorf("there is no command /%s; /help lists them. To send a text that begins with /, put a blank before it", name)
 	}
 	if t.host == nil && err != nil { // the session could not be opened again
 		return err
@@ -131,6 +126,7 @@ func (t *dialogue) keys() {
 		"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
 		"Up, Down; Ctrl-R       through what you said before; searches in it",
 		"Ctrl-X Ctrl-E          the draft in $EDITOR",
+		"Ctrl-X Ctrl-F          the full screen, and back; there PgUp, PgDn, Ctrl-Home, Ctrl-End and the wheel scroll",
 		"Ctrl-L                 draws the live part again",
 		"Ctrl-A E B F, Alt-B F  move by lines, characters and words",
 		"Ctrl-K U W, Alt-D      delete to the end, to the beginning, a word, the next word",

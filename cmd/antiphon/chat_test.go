@@ -56,8 +56,10 @@ func settledTerminal(t *testing.T, dir string, term *terminalOf) {
 	if hidden, shown := strings.LastIndex(raw, "\x1b[?25l"), strings.LastIndex(raw, "\x1b[?25h"); hidden > shown {
 		t.Error("the cursor is left hidden")
 	}
-	if strings.Contains(raw, "\x1b[?1049h") {
-		t.Error("the alternate screen was used")
+	for _, mode := range []string{"1049", "1000", "1006"} { // the alternate screen and the mouse
+		if strings.LastIndex(raw, "\x1b[?"+mode+"h") > strings.LastIndex(raw, "\x1b[?"+mode+"l") {
+			t.Errorf("mode %s is left on", mode)
+		}
 	}
 }
 
@@ -103,6 +105,9 @@ func TestChatAtTerminal(t *testing.T) {
 		t.Errorf("the status line is left:\n%s", all)
 	}
 	settledTerminal(t, dir, term)
+	if strings.Contains(term.written(t), "\x1b[?1049h") {
+		t.Error("the alternate screen was used")
+	}
 
 	term = reopened(t, dir, "-c")
 	screen := term.until(t, "You said: \"more\".")
@@ -390,6 +395,44 @@ func TestChatResized(t *testing.T) {
 	if strings.Contains(all, "Esc stops") || strings.Contains(all, "tokens · work") {
 		t.Errorf("rows of the live part are left:\n%s", term.all(t))
 	}
+}
+
+// TestChatFullScreen proves that the full screen can be entered and left while the agent works and
+// while a question waits, shows the conversation, scrolls, and leaves what was said meanwhile in the
+// scrollback, once; and that a signal in it leaves the terminal clean.
+func TestChatFullScreen(t *testing.T) {
+	t.Parallel()
+	dir, term := chatter(t, "turn\n  say\n"+strings.Repeat("    before\n", 80)+"  pause 10m\nagain\nturn\n  say You said: \"{{question}}\".\n", "--session work")
+	full := func() string { return strings.TrimSpace(term.tmux(t, "display-message", "-p", "#{alternate_on}")) }
+	term.keys(t, "go", "Enter")
+	term.until(t, "before")
+	term.keys(t, "/fullscreen", "Enter")
+	term.untilThat(t, "full screen", func(screen string) bool { return full() == "1" && strings.Contains(screen, "before") })
+	term.keys(t, "PageUp", "PageUp")
+	term.until(t, "› go")
+	term.until(t, "scrolled")
+	term.tmux(t, "resize-window", "-x", "20", "-y", "12")
+	term.keys(t, "C-End", "Escape")
+	term.until(t, "stopped;")
+	term.tmux(t, "resize-window", "-x", "100", "-y", "30")
+	term.keys(t, "more", "Enter")
+	term.until(t, "You said: \"more\".")
+	term.keys(t, "C-x", "C-f")
+	term.untilThat(t, "inline view", func(screen string) bool { return full() == "0" && strings.Contains(screen, "You said") })
+	all := term.all(t)
+	for _, want := range []string{"› go", "what was said and done so far is kept", "› more", "You said: \"more\"."} {
+		if n := strings.Count(all, want); n != 1 {
+			t.Errorf("%q is there %d times:\n%s", want, n, all)
+		}
+	}
+	if n := strings.Count(all, "before"); n != 80 {
+		t.Errorf("%d lines of 80 are there:\n%s", n, all)
+	}
+	term.keys(t, "/fullscreen", "Enter")
+	term.untilThat(t, "full screen", func(string) bool { return full() == "1" })
+	signalled(t, dir, syscall.SIGTERM)
+	term.until(t, "[exit code 130]")
+	settledTerminal(t, dir, term)
 }
 
 // TestChatPlain proves that a plain conversation redraws nothing and has the same outcome.

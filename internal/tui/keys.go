@@ -30,15 +30,31 @@ func (t *Terminal) event(ev uv.Event) {
 		t.blurred = true
 	case uv.KittyGraphicsEvent, uv.TerminalVersionEvent, uv.CellSizeEvent, uv.PrimaryDeviceAttributesEvent:
 		t.answered(ev)
+	case uv.MouseWheelEvent:
+		t.wheel(ev)
 	case uv.KeyPressEvent:
 		t.key(uv.Key(ev).Keystroke(), ev.Text)
 	case uv.MultiEvent:
 		for _, one := range ev {
-			if k, ok := one.(uv.KeyPressEvent); ok {
-				t.key(uv.Key(k).Keystroke(), k.Text)
+			switch one := one.(type) {
+			case uv.KeyPressEvent:
+				t.key(uv.Key(one).Keystroke(), one.Text)
+			case uv.MouseWheelEvent:
+				t.wheel(one)
 			}
 			t.answered(one)
 		}
+	}
+}
+
+// wheel scrolls the full screen.
+func (t *Terminal) wheel(ev uv.MouseWheelEvent) {
+	switch {
+	case !t.full.on:
+	case ev.Button == uv.MouseWheelUp:
+		t.scroll(-wheelRows)
+	case ev.Button == uv.MouseWheelDown:
+		t.scroll(wheelRows)
 	}
 }
 
@@ -51,6 +67,13 @@ func (t *Terminal) key(name, text string) {
 	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
 	if prefix != "" && name == "ctrl+e" {
 		t.edit()
+		return
+	}
+	if prefix != "" && name == "ctrl+f" {
+		t.wantFull = !t.wantFull
+		return
+	}
+	if t.full.on && t.scrollKey(name) {
 		return
 	}
 	switch name {
@@ -78,9 +101,10 @@ func (t *Terminal) key(name, text string) {
 	case "ctrl+z":
 		t.suspend()
 	case "ctrl+l":
+		t.full.drawn = nil
 		t.screen.width = 0 // all of the live part is drawn again
 	case "ctrl+x":
-		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR"
+		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR, Ctrl+F the full screen or back"
 	case "ctrl+r":
 		if !t.asking {
 			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
@@ -158,6 +182,12 @@ func (t *Terminal) enter() {
 	}
 	if t.stop != nil && slices.Contains(t.opts.Now, strings.TrimSpace(text)) {
 		t.send(strings.TrimSpace(text), true)
+		return
+	}
+	if strings.TrimSpace(text) == "/fullscreen" {
+		t.wantFull = !t.wantFull
+		t.compose.remember(text)
+		t.compose.clear()
 		return
 	}
 	if rest, ok := strings.CutPrefix(text, "/steer "); ok {

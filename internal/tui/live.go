@@ -13,21 +13,47 @@ import (
 func (t *Terminal) redraw() {
 	t.mu.Lock()
 	width, height := t.size()
-	next := t.live(width, height, time.Now())
-	next.rows = t.themed(next.rows)
+	if err := t.switchFull(width, height); err != nil {
+		t.fail(err)
+	}
+	if t.full.on {
+		b := t.paint(width, height, time.Now())
+		t.mu.Unlock()
+		if b != nil {
+			_, err := t.screen.out.Write(b)
+			t.drew(err)
+		}
+		return
+	}
+	next := t.inline(width, height, time.Now())
 	lines, raw := t.themed(t.lines), t.raw
+	t.pass(t.lines)
 	t.lines, t.raw = nil, nil
 	t.mu.Unlock()
 	if len(lines) == 0 && len(raw) == 0 && width == t.screen.width && t.screen.same(next) {
 		return
 	}
 	t.screen.raw = raw
-	if err := t.screen.draw(width, lines, next); err != nil {
-		t.mu.Lock()
-		t.fail(err)
-		t.mu.Unlock()
-		t.gone()
+	t.drew(t.screen.draw(width, lines, next))
+}
+
+// drew notes whether the terminal could be written to.
+func (t *Terminal) drew(err error) {
+	if err == nil {
+		return
 	}
+	t.mu.Lock()
+	t.fail(err)
+	t.mu.Unlock()
+	t.gone()
+}
+
+// inline returns the live part below the transcript, with a drawn cursor.
+func (t *Terminal) inline(width, height int, now time.Time) frame {
+	f := t.live(width, height, now)
+	f.rows[f.row] = withCursor(f.rows[f.row], f.col)
+	f.rows = t.themed(f.rows)
+	return f
 }
 
 // mostRows returns how many rows the live part may take: a third of the screen, but room for
@@ -74,7 +100,7 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	f.rows = append(f.rows, works...)
 	f.rows = append(f.rows, above...)
 	f.rows = append(f.rows, queued...)
-	draft[row] = withCursor(draft[row], col)
+	f.row, f.col = len(f.rows)+row, col
 	f.rows = append(append(f.rows, draft...), below...)
 	return f
 }
@@ -93,6 +119,9 @@ func (t *Terminal) below() string {
 	status := t.status
 	if t.mode > 0 {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
+	}
+	if t.full.held {
+		status = strings.TrimSuffix("scrolled, Ctrl-End: to the end · "+status, " · ")
 	}
 	if t.stop != nil && !t.asking {
 		status = strings.TrimSuffix("Esc stops · "+status, " · ")

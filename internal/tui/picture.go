@@ -183,6 +183,9 @@ func placed(payload string, rows int) string {
 	return line + string(move(nil, rows-1, 'B'))
 }
 
+// isPlaced reports whether a line draws a picture: no other line has a line end.
+func isPlaced(line string) bool { return strings.HasPrefix(line, "\r\n") }
+
 // encoded returns the sequence that draws a picture at the cursor.
 func encoded(img image.Image, by protocol, columns, rows int) (string, error) {
 	var b bytes.Buffer

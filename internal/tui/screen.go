@@ -9,8 +9,12 @@ import (
 	"strconv"
 )
 
-// frame is the live part: rows that are narrower than the screen.
-type frame struct{ rows []string }
+// frame is the live part: rows that are narrower than the screen, and the place of the draft's
+// cursor in them.
+type frame struct {
+	rows     []string
+	row, col int
+}
 
 // screen draws the transcript and the live part below it. It remembers only the live part,
 // because finished lines belong to the terminal. It is not safe for concurrent use.

@@ -73,6 +73,7 @@ type Terminal struct {
 	mark    markdown
 	note    string   // the unfinished line of Notes
 	lines   []string // finished and not drawn yet
+	past    []string // finished lines that were drawn, for the full screen
 	raw     []byte   // sequences without effect on the screen, for the next write
 	waits   []wait
 	status  string
@@ -93,10 +94,15 @@ type Terminal struct {
 	blurred bool // the window does not have the focus, as far as the terminal tells
 	worked  time.Time
 	prefix  string // ctrl+x
-	find    find
-	draft   string // the file that keeps the draft, or ""
-	kept    string // what that file holds
 	can     ability
+
+	full      full
+	wantFull  bool // the person wants the full screen
+	dropped   int  // lines before those of past
+	pastBytes int  // of past
+	find      find
+	draft     string // the file that keeps the draft, or ""
+	kept      string // what that file holds
 
 	wake   chan struct{}
 	ready  chan struct{} // something is queued
@@ -160,14 +166,15 @@ func (t *Terminal) Close() error {
 
 // leave writes the last lines and gives the screen back.
 func (t *Terminal) leave() {
-	lines := t.themed(t.lines)
-	t.lines = nil
-	width, _ := t.size()
-	err := t.screen.draw(width, lines, frame{})
+	width, height := t.size()
+	var err error
+	if t.full.on {
+		err = t.exitFull(width, height)
+	}
+	err = errors.Join(err, t.flush(width))
 	if err == nil {
 		_, err = io.WriteString(t.opts.Out, end)
 	}
-	t.screen.forget()
 	t.fail(err)
 }
 
@@ -250,6 +257,7 @@ func (t *Terminal) run() {
 			draw()
 		case <-resized:
 			t.mu.Lock()
+			t.full.drawn = nil
 			t.screen.width = -1 // the terminal may have changed what it shows, whatever size it has now
 			t.mu.Unlock()
 			draw()

@@ -24,6 +24,7 @@ type bench struct {
 	vt            *vt
 	width, height int // as the package knows them
 	tape          *tape
+	switches      bool // between the inline view and the full screen
 }
 
 // resize changes the size of the screen. It calls meanwhile before the package knows.
@@ -43,7 +44,14 @@ func newBench(t *testing.T, width, height int, colour bool) *bench {
 
 // draw draws a frame as the loop does, and checks its height.
 func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
-	next := b.t.live(b.width, b.height, time.Unix(0, 0))
+	if err := b.t.switchFull(b.width, b.height); err != nil {
+		t.Errorf("%v", err)
+	}
+	if b.t.full.on {
+		_, _ = b.vt.Write(b.t.paint(b.width, b.height, time.Unix(0, 0)))
+		return
+	}
+	next := b.t.inline(b.width, b.height, time.Unix(0, 0))
 	if most := max(2, b.height/3); len(next.rows) > most {
 		t.Errorf("the live part has %d rows of a screen of %d: %q", len(next.rows), b.height, next.rows)
 	}
@@ -53,6 +61,7 @@ func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
 		}
 	}
 	lines := b.t.lines
+	b.t.pass(lines)
 	b.t.lines = nil
 	if err := b.t.screen.draw(b.width, lines, next); err != nil {
 		t.Errorf("%v", err)
@@ -69,9 +78,10 @@ func (b *bench) press(name, text string) {
 // end draws what is finished and removes the live part.
 func (b *bench) end() {
 	b.t.finish()
-	lines := b.t.lines
-	b.t.lines = nil
-	_ = b.t.screen.draw(b.width, lines, frame{})
+	if b.t.full.on {
+		_ = b.t.exitFull(b.width, b.height)
+	}
+	_ = b.t.flush(b.width)
 }
 
 // TestTranscript proves that over random streams, notes, drafts, sizes and moments of drawing
@@ -100,6 +110,12 @@ func scenario(r *rapid.T, b *bench, least int, drawn func()) (said []string) {
 	for range rapid.IntRange(1, 120).Draw(r, "steps") {
 		switch rapid.IntRange(0, 9).Draw(r, "step") {
 		case 0:
+			if b.switches && rapid.Bool().Draw(r, "switch") {
+				b.t.wantFull = !b.t.wantFull
+			}
+			if b.switches && b.t.full.on {
+				b.press(rapid.SampledFrom([]string{"pgup", "pgup", "pgdown", "ctrl+home", "ctrl+end", "home", "end"}).Draw(r, "key"), "")
+			}
 			b.draw(r)
 			drawn()
 		case 1:

@@ -26,6 +26,7 @@ type vt struct {
 	hidden        bool // the cursor
 	saved         [2]int
 	pictures      int // how many were drawn
+	main          *vt // what the other screen holds while the alternate one is shown
 }
 
 // vtLine is a row of the terminal. soft means that the next row continues it.
@@ -131,13 +132,28 @@ func (v *vt) control(arg string, what byte) {
 		}
 		v.row, v.wraps = max(v.top(), v.row-n), false
 	case 'B':
+		if v.main != nil || n == 999 { // a frame for another size may be on its way; to the end
+			v.lower(n)
+			break
+		}
 		if v.row+n >= len(v.lines) {
 			v.t.Errorf("the cursor would leave the screen: row %d of %d, down %d", v.row, len(v.lines), n)
 		}
 		v.row = min(len(v.lines)-1, v.row+n)
 	case 'C':
 		v.col = min(v.width-1, v.col+n)
+	case 'H':
+		row, col := 1, 1
+		_, _ = fmt.Sscanf(arg, "%d;%d", &row, &col)
+		if v.main == nil { // a frame for another size may be on its way
+			v.t.Errorf("the cursor is moved to %d, %d", row, col)
+		}
+		v.row, v.col, v.wraps = min(row, v.height)-1, min(col, v.width)-1, false
 	case 'J':
+		if arg == "2" && v.main != nil {
+			v.lines = make([]vtLine, v.height)
+			return
+		}
 		if v.col == 0 && v.row == v.top() {
 			v.t.Errorf("tmux would move the screen into its scrollback")
 		}
@@ -152,6 +168,8 @@ func (v *vt) control(arg string, what byte) {
 			v.stays = what == 'l'
 		case "?25":
 			v.hidden = what == 'l'
+		case "?1049":
+			v.alternate(what == 'h')
 		}
 	default:
 		v.t.Errorf("a sequence that the package may not use: %q %c", arg, what)
@@ -186,6 +204,30 @@ func (v *vt) picture(sequence string) {
 	}
 	v.pictures++
 	v.row, v.col = min(len(v.lines)-1, v.row+rows), 3
+}
+
+// alternate shows the alternate screen, or the other one again.
+func (v *vt) alternate(on bool) {
+	if on == (v.main != nil) {
+		v.t.Errorf("the alternate screen: %v, and again", on)
+		return
+	}
+	if !on {
+		main := *v.main
+		*v = main
+		return
+	}
+	main := *v
+	v.main, v.lines, v.row, v.col, v.base = &main, make([]vtLine, v.height), 0, 0, 0
+}
+
+// lower moves the cursor down to at most the last row of the screen.
+func (v *vt) lower(n int) {
+	last := max(v.top()+v.height-1, v.row)
+	for ; n > 0 && v.row < last; n-- {
+		v.down()
+	}
+	v.wraps = false
 }
 
 func (v *vt) eraseLine() {
@@ -227,6 +269,12 @@ func (v *vt) cut(width, height int) {
 // resize wraps all lines again, as terminals do, and keeps the cursor at its character. Rows
 // below it that nothing was written to take no place.
 func (v *vt) resize(width, height int) {
+	if v.main != nil {
+		v.main.resize(width, height)
+		v.lines = make([]vtLine, height)
+		v.width, v.height, v.row, v.col, v.wraps = width, height, 0, 0, false
+		return
+	}
 	if v.flat {
 		v.cut(width, height)
 		return

@@ -1,0 +1,239 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// This file is the full screen: another painter of the same transcript and live part. The
+// transcript above the live part can be scrolled there, and only its visible rows are rendered.
+// Lines that are finished meanwhile go to the terminal's scrollback when the person comes back.
+
+// full is the state of the full screen. Its zero value is one that is not shown.
+type full struct {
+	on            bool
+	width, height int      // of the screen when it was drawn
+	entered       [2]int   // the size when it was entered
+	drawn         []string // the rows that are on the screen
+	row, col      int      // the cursor
+	held          bool     // the person has scrolled, so that the view does not follow
+	top           place    // the first row of the view
+	room          int      // rows of the view
+}
+
+// place is a row of the transcript: a line, counted from the first one that there ever was, and a
+// row of it.
+type place struct{ line, row int }
+
+// mostPast is how many bytes of finished lines are kept for the full screen. Older ones are only in
+// the terminal's scrollback.
+const mostPast = 16 << 20
+
+const (
+	enterFull = "\x1b[?1049h\x1b[?1000h\x1b[?1006h"
+	leaveFull = "\x1b[?1006l\x1b[?1000l\x1b[?1049l"
+)
+
+// wheelRows is how far a turn of the wheel scrolls.
+const wheelRows = 3
+
+// pass notes that lines went to the terminal's scrollback.
+func (t *Terminal) pass(lines []string) {
+	for _, line := range lines {
+		line = named(line)
+		t.pastBytes += len(line)
+		t.past = append(t.past, line)
+	}
+	drop := 0
+	for t.pastBytes > mostPast && drop < len(t.past) {
+		t.pastBytes -= len(t.past[drop])
+		drop++
+	}
+	if drop > 0 {
+		t.past = slices.Clone(t.past[drop:])
+		t.dropped += drop
+	}
+}
+
+// switchFull enters the full screen or comes back from it, if the person wants that.
+func (t *Terminal) switchFull(width, height int) error {
+	switch {
+	case t.wantFull == t.full.on:
+		return nil
+	case t.full.on:
+		return t.exitFull(width, height)
+	}
+	if err := t.flush(width); err != nil {
+		return err
+	}
+	t.full = full{on: true, entered: [2]int{width, height}}
+	_, err := io.WriteString(t.screen.out, enterFull)
+	return err
+}
+
+func (t *Terminal) exitFull(width, height int) error {
+	back := leaveFull + "\r"
+	if t.full.entered != [2]int{width, height} {
+		// Where the cursor is then, terminals disagree about: what comes next goes below everything.
+		back += "\x1b[999B\r\n"
+	}
+	t.full = full{}
+	t.screen.forget()
+	_, err := io.WriteString(t.screen.out, back)
+	return err
+}
+
+// flush writes the finished lines, and removes the live part.
+func (t *Terminal) flush(width int) error {
+	lines := t.lines
+	t.lines = nil
+	t.pass(lines)
+	err := t.screen.draw(width, t.themed(lines), frame{})
+	t.screen.forget()
+	return err
+}
+
+// lineAt returns a line of the transcript, and end how many there are.
+func (t *Terminal) lineAt(i int) string {
+	if i -= t.dropped; i < len(t.past) {
+		return t.past[i]
+	}
+	return named(t.lines[i-len(t.past)])
+}
+
+// named returns a line for the full screen, where a picture that the terminal draws would have to
+// be drawn again and again.
+func named(line string) string {
+	if isPlaced(line) {
+		return "(a picture, drawn outside of the full screen)"
+	}
+	return line
+}
+
+func (t *Terminal) end() int { return t.dropped + len(t.past) + len(t.lines) }
+
+// back returns the place that is n rows above another.
+func (t *Terminal) back(p place, width, n int) place {
+	for n > 0 {
+		if p.row == 0 {
+			if p.line <= t.dropped {
+				break
+			}
+			p.line--
+			p.row = len(wrapped(t.lineAt(p.line), width))
+		}
+		up := min(p.row, n)
+		p.row, n = p.row-up, n-up
+	}
+	return p
+}
+
+// rowsFrom returns at most n rows from a place on, and the place behind them.
+func (t *Terminal) rowsFrom(p place, width, n int) (rows []string, after place) {
+	for len(rows) < n && p.line < t.end() {
+		parts := wrapped(t.lineAt(p.line), width)
+		parts = parts[min(p.row, len(parts)-1):]
+		if left := n - len(rows); len(parts) > left {
+			return append(rows, parts[:left]...), place{p.line, p.row + left}
+		}
+		rows = append(rows, parts...)
+		p = place{line: p.line + 1}
+	}
+	return rows, p
+}
+
+// scroll moves the view by rows, down if n is positive. At the end it follows again.
+func (t *Terminal) scroll(n int) {
+	width := max(2, t.full.width-1)
+	if n < 0 {
+		t.full.top, t.full.held = t.back(t.full.top, width, -n), true
+		return
+	}
+	if t.full.held {
+		_, t.full.top = t.rowsFrom(t.full.top, width, n)
+	}
+}
+
+// scrollKey applies a key that scrolls, and reports whether it is one.
+func (t *Terminal) scrollKey(name string) bool {
+	page := max(1, t.full.room-1)
+	switch {
+	case name == "pgup":
+		t.scroll(-page)
+	case name == "pgdown":
+		t.scroll(page)
+	case name == "ctrl+home", name == "home" && t.compose.text == "":
+		t.full.top, t.full.held = place{line: t.dropped}, true
+	case name == "ctrl+end", name == "end" && t.compose.text == "":
+		t.full.held = false
+	default:
+		return false
+	}
+	return true
+}
+
+// view returns the rows of the transcript that are visible.
+func (t *Terminal) view(width, room int) []string {
+	f := &t.full
+	f.room = room
+	if f.held {
+		f.top.line = max(f.top.line, t.dropped)
+		rows, _ := t.rowsFrom(f.top, width, room)
+		if len(rows) == room {
+			return rows
+		}
+	}
+	f.held = false
+	f.top = t.back(place{line: t.end()}, width, room)
+	rows, _ := t.rowsFrom(f.top, width, room)
+	return rows
+}
+
+// paint returns what draws the full screen, or nil if it is drawn already.
+func (t *Terminal) paint(width, height int, now time.Time) []byte {
+	f := &t.full
+	live := t.live(width, height, now)
+	room := max(0, height-len(live.rows))
+	rows := t.view(max(2, width-1), room)
+	for len(rows) < room {
+		rows = append(rows, "")
+	}
+	row, col := len(rows)+live.row, live.col
+	rows = t.themed(append(rows, live.rows...))
+
+	whole := width != f.width || height != f.height || f.drawn == nil
+	if !whole && len(t.raw) == 0 && row == f.row && col == f.col && slices.Equal(rows, f.drawn) {
+		return nil
+	}
+	b := append([]byte("\x1b[?2026h\x1b[?25l"), t.raw...)
+	t.raw = nil
+	if whole {
+		b = append(b, "\x1b[H\x1b[2J"...)
+	}
+	b = append(b, "\x1b[?7l"...)
+	for i, text := range rows {
+		if !whole && f.drawn[i] == text || whole && text == "" {
+			continue
+		}
+		b = append(at(b, i, 0), text...)
+		b = append(b, reset+"\x1b[K"...)
+	}
+	b = append(b, "\x1b[?7h"...)
+	b = append(at(b, row, col), "\x1b[?25h\x1b[?2026l"...)
+	f.drawn, f.width, f.height, f.row, f.col = rows, width, height, row, col
+	return b
+}
+
+// at moves the cursor to a place on the screen.
+func at(b []byte, row, col int) []byte {
+	b = append(b, "\x1b["...)
+	b = strconv.AppendInt(b, int64(row+1), 10)
+	b = append(b, ';')
+	b = strconv.AppendInt(b, int64(col+1), 10)
+	return append(b, 'H')
+}

@@ -1,0 +1,141 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// shown returns the rows of the screen.
+func (b *bench) shown() []string {
+	var rows []string
+	for _, line := range b.vt.lines[b.vt.top():] {
+		rows = append(rows, strings.TrimRight(strings.Join(line.cells, ""), " "))
+	}
+	return rows
+}
+
+// TestFullScreen proves that the full screen shows the end of the transcript above the same draft
+// and status, scrolls by keys and the wheel, stays where it is while lines arrive, and follows again
+// at the end.
+func TestFullScreen(t *testing.T) {
+	b := newBench(t, 20, 10, true)
+	b.t.status = "status"
+	b.t.compose.set("draft")
+	line := 0
+	say := func(n int) {
+		for range n {
+			b.t.notes(fmt.Sprintf("line %d\n", line))
+			line++
+		}
+		b.draw(t)
+	}
+	view := func(first, last int) {
+		t.Helper()
+		rows := b.shown()
+		want := []string{}
+		for i := first; i <= last; i++ {
+			want = append(want, fmt.Sprintf("line %d", i))
+		}
+		status := "status"
+		if b.t.full.held {
+			status = "scrolled, Ctrl-End…"
+		}
+		want = append(want, "› draft", status)
+		if got := strings.Join(rows, "\n"); got != strings.Join(want, "\n") {
+			t.Errorf("the screen is\n%s\nand not lines %d to %d", got, first, last)
+		}
+	}
+	say(50)
+	b.t.wantFull = true
+	b.draw(t)
+	view(42, 49)
+	if row, col := b.vt.row, b.vt.col; row != 8 || col != 7 || b.vt.hidden {
+		t.Errorf("the cursor is at %d, %d, hidden: %v", row, col, b.vt.hidden)
+	}
+	b.press("pgup", "")
+	b.draw(t)
+	view(35, 42)
+	say(20)
+	view(35, 42)
+	b.t.scroll(-wheelRows)
+	b.draw(t)
+	view(32, 39)
+	b.press("ctrl+home", "")
+	b.draw(t)
+	view(0, 7)
+	b.press("pgdown", "")
+	b.draw(t)
+	view(7, 14)
+	b.press("ctrl+end", "")
+	b.draw(t)
+	view(62, 69)
+	b.resize(30, 12, func() {})
+	b.draw(t)
+	view(60, 69)
+	b.t.wantFull = false
+	b.draw(t)
+	b.end()
+	if got := b.vt.text(); strings.Count(strings.Join(got, "\n"), "line ") != 70 || strings.Contains(strings.Join(got, "\n"), "draft") {
+		t.Errorf("the scrollback is\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestFullScreenRenders proves that a frame of the full screen renders as many lines as are
+// visible, however many there are, and that what is kept of them is bounded.
+func TestFullScreenRenders(t *testing.T) {
+	b := newBench(t, 80, 24, true)
+	for i := range 100_000 {
+		b.t.notes(fmt.Sprintf("line %d %s\n", i, strings.Repeat("x", 300)))
+	}
+	b.draw(t)
+	if b.t.pastBytes > mostPast || b.t.dropped == 0 || b.t.dropped+len(b.t.past) != 100_000 {
+		t.Fatalf("%d bytes of %d lines are kept, and %d were dropped", b.t.pastBytes, len(b.t.past), b.t.dropped)
+	}
+	b.t.wantFull = true
+	b.draw(t)
+	if n := testing.AllocsPerRun(10, func() {
+		b.t.scroll(-1)
+		_ = b.t.paint(80, 24, time.Unix(0, 0))
+	}); n > 5000 {
+		t.Errorf("a frame takes %v allocations", n)
+	}
+	b.press("ctrl+home", "")
+	b.draw(t)
+	if want := fmt.Sprintf("line %d ", b.t.dropped); !strings.HasPrefix(b.shown()[0], want) {
+		t.Errorf("the first row is %q, want %q", b.shown()[0], want)
+	}
+}
+
+// TestFullTranscript proves that over random streams, sizes, keys and switches between both screens
+// the scrollback holds the transcript, each word once and in order, and that a full screen shows the
+// end of the transcript, or where the person has scrolled to, above the live part.
+func TestFullTranscript(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		b := newBench(t, rapid.IntRange(20, 100).Draw(r, "width"), rapid.IntRange(6, 40).Draw(r, "height"), rapid.Bool().Draw(r, "colour"))
+		b.switches = true
+		checkSaid(r, b, scenario(r, b, 20, func() {
+			if !b.t.full.on {
+				return
+			}
+			rows := b.shown()
+			if len(rows) != b.height {
+				r.Fatalf("the screen has %d rows of %d", len(rows), b.height)
+			}
+			if last := b.t.end() - 1; !b.t.full.held && last >= 0 {
+				parts := wrapped(b.t.lineAt(last), max(2, b.width-1))
+				end := newVT(t, b.width, 1)
+				_, _ = end.Write([]byte(parts[len(parts)-1]))
+				if got, want := rows[min(b.t.full.room, b.t.end())-1], end.text(); b.t.end() >= b.t.full.room && got != strings.Join(want, "") {
+					r.Fatalf("the last row above the live part is %q, want %q", got, want)
+				}
+			}
+		}))
+	})
+}
