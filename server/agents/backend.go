@@ -24,6 +24,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -118,10 +119,10 @@ const tag = "responses-api"
 var errDrained = errors.New("the server stopped before the response was complete")
 
 func (b *Backend) store() store.Store {
-	if b.Store != nil {
-		return b.Store
+	if nils.Is(b.Store) {
+		return &b.memory
 	}
-	return &b.memory
+	return b.Store
 }
 
 func (b *Backend) report(err error) {
