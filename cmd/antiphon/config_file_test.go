@@ -144,7 +144,13 @@ func TestServeCheck(t *testing.T) {
 	said(check(exitUsage, agents, "--listen", "0.0.0.0:1"), "refused: ", "only loopback")
 	said(check(exitOK, agents, "--base-path", "/a/b", "--cors-origin", "https://app.example", "--cors-origin", "http://localhost:5173"),
 		"http, below /a/b/", "pages of https://app.example may", "pages of http://localhost:5173 may")
-	for _, bad := range [][]string{{"--base-path", "a"}, {"--cors-origin", "*"}} {
+	said(check(exitOK, agents, "--listen", "0.0.0.0:1", "--oidc-issuer", "https://login.example", "--oidc-audience", "api", "--oidc-project", "tenant", "--oidc-scope", "a=b=models"),
+		"tokens of https://login.example for api: the project is the claim tenant", "listens: 0.0.0.0:1")
+	for _, bad := range [][]string{
+		{"--base-path", "a"}, {"--cors-origin", "*"}, {"--oidc-audience", "api"}, {"--oidc-issuer", "https://login.example", "--oidc-audience", "api"},
+		{"--oidc-issuer", "http://login.example", "--oidc-audience", "api", "--oidc-project", "sub"},
+		{"--oidc-issuer", "https://login.example", "--oidc-audience", "api", "--oidc-project", "sub", "--oidc-scope", "models"},
+	} {
 		check(exitUsage, append([]string{agents}, bad...)...)
 	}
 	said(check(exitUsage, agents, "--tls-cert", powerful, "--tls-key", powerful), "refused: ")

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/server/sessions"
+	oidctokens "github.com/antiphon-go/antiphon/server/tokens"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -68,6 +70,11 @@ type accessFlags struct {
 
 	TLSCert  string   `group:"clients" name:"tls-cert" placeholder:"FILE" help:"Serve https with this certificate in PEM. It needs --tls-key."`
 	TLSKey   string   `group:"clients" name:"tls-key" placeholder:"FILE" help:"The private key of the certificate, in PEM."`
+	Issuer   string   `group:"clients" name:"oidc-issuer" placeholder:"URL" help:"Accept tokens of this issuer of OpenID Connect beside keys. Every request then needs a key or a token."`
+	Audience string   `group:"clients" name:"oidc-audience" placeholder:"NAME" help:"Whom the tokens must be for."`
+	Claim    string   `group:"clients" name:"oidc-project" placeholder:"CLAIM" help:"The claim of a token that names the project of a client, such as sub or tenant."`
+	Words    string   `group:"clients" name:"oidc-claim" default:"scope" placeholder:"CLAIM" help:"The claim of a token that says what a client may do."`
+	Gives    []string `group:"clients" name:"oidc-scope" placeholder:"WORD=SCOPE" help:"A token with this word in the claim has this scope; may be repeated. The default is antiphon:models=models, and so for each scope."`
 	Origins  []string `group:"clients" name:"cors-origin" placeholder:"ORIGIN" help:"Pages of this origin, such as https://app.example, may use the server in a browser; the default is none. May be repeated. Pages need a key as other clients do."`
 	Base     string   `group:"clients" name:"base-path" placeholder:"PATH" help:"Serve everything below this path, such as /antiphon, for a proxy with other services."`
 	Log      string   `group:"clients" enum:"off,text,json" default:"off" help:"Log each request on standard error, without contents: off, text or json."`
@@ -81,6 +88,9 @@ type accessFlags struct {
 func (c *accessFlags) check() error {
 	if err := access.CheckBase(c.Base); err != nil {
 		return usage(fmt.Errorf("--base-path: %w", err))
+	}
+	if _, err := c.tokens(); err != nil {
+		return err
 	}
 	for _, origin := range c.Origins {
 		if err := access.CheckOrigin(origin); err != nil {
@@ -109,6 +119,31 @@ func (c *serveCommand) webhook(env environment) (*agents.Webhook, error) {
 		return nil, usage(fmt.Errorf("--webhook: %w", err))
 	}
 	return h, nil
+}
+
+// tokens returns what verifies tokens, or nil.
+func (c *accessFlags) tokens() (*oidctokens.OIDC, error) {
+	if c.Issuer == "" {
+		if c.Audience != "" || c.Claim != "" || len(c.Gives) > 0 {
+			return nil, usage(errors.New("--oidc-audience, --oidc-project and --oidc-scope need --oidc-issuer"))
+		}
+		return nil, nil
+	}
+	o := &oidctokens.OIDC{Issuer: c.Issuer, Audience: c.Audience, Project: c.Claim, Claim: c.Words}
+	for _, given := range c.Gives {
+		i := strings.LastIndexByte(given, '=')
+		if i < 0 {
+			return nil, usage(fmt.Errorf("--oidc-scope: %.80q is not WORD=SCOPE, such as llm-users=models", given))
+		}
+		if o.Scopes == nil {
+			o.Scopes = map[string][]access.Scope{}
+		}
+		o.Scopes[given[:i]] = append(o.Scopes[given[:i]], access.Scope(given[i+1:]))
+	}
+	if err := o.Check(); err != nil {
+		return nil, usage(fmt.Errorf("--oidc-issuer, --oidc-audience, --oidc-project, --oidc-scope: %w", err))
+	}
+	return o, nil
 }
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
@@ -179,6 +214,13 @@ func (s *serving) begin(std stdio, env environment) error {
 		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready, Origins: s.Origins, Base: s.Base,
 		Bounds: access.Bounds{Running: s.MaxRuns, Connections: s.MaxConns, Body: s.MaxBody},
 		Log:    slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}
+	issued, err := s.tokens()
+	if err != nil {
+		return err
+	}
+	if issued != nil {
+		s.guard.Tokens = issued.Verify
 	}
 	switch s.Log {
 	case "text":
@@ -306,7 +348,11 @@ func (s *serving) say(std stdio, at net.Addr) error {
 	}
 	if keys {
 		key = " -H 'Authorization: Bearer KEY'"
-		fmt.Fprintln(std.err, "antiphon: every request needs a key")
+		needed := "a key"
+		if s.Issuer != "" {
+			needed = "a key, or a token of " + visible(s.Issuer)
+		}
+		fmt.Fprintln(std.err, "antiphon: every request needs "+needed)
 		if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.TLSCert == "" {
 			fmt.Fprintln(std.err, "antiphon: warning: keys and messages are sent without encryption: use --tls-cert and --tls-key, or a proxy that encrypts")
 		}

@@ -177,7 +177,9 @@ func (c *serveCommand) showKeys(std stdio, env environment) error {
 	if err != nil {
 		return usage(err)
 	}
-	if len(list) == 0 {
+	if c.Issuer != "" {
+		fmt.Fprintf(std.out, "tokens of %s for %s: the project is the claim %s\n", visible(c.Issuer), visible(c.Audience), visible(c.Claim))
+	} else if len(list) == 0 {
 		fmt.Fprintln(std.out, "keys: none; every program that reaches the address may do everything")
 	}
 	for i := range list {

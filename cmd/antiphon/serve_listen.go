@@ -58,10 +58,10 @@ func (c *serveCommand) keyed(env environment) (bool, error) {
 	switch {
 	case err != nil:
 		return false, usage(err)
-	case len(list) > 0 && c.Owner != "":
+	case (len(list) > 0 || c.Issuer != "") && c.Owner != "":
 		return false, usage(errors.New("--owner: with keys, the project of a key owns its sessions"))
 	}
-	return len(list) > 0, nil
+	return len(list) > 0 || c.Issuer != "", nil
 }
 
 // listen opens the address, or takes the socket that systemd has opened. V6

@@ -36,6 +36,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/server/mcpserver"
 	"github.com/antiphon-go/antiphon/server/sessions"
+	"github.com/antiphon-go/antiphon/server/tokens"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -325,6 +326,7 @@ var functions = []function{
 	{"server", "Pack", server.Pack},
 	{"server", "Pattern", server.Pattern},
 	{"server", "NewWriter", server.NewWriter},
+	{"server/access", "IsName", access.IsName},
 	{"server/access", "OpenKeys", access.OpenKeys},
 	{"server/access", "OpenLedger", access.OpenLedger},
 	{"server/access", "CheckOrigin", access.CheckOrigin},
@@ -1029,6 +1031,7 @@ var types = []typ{
 	{"server/sessions", reflect.TypeFor[sessions.Page]()},
 	{"server/sessions", reflect.TypeFor[sessions.Receipt]()},
 	{"server/sessions", reflect.TypeFor[sessions.Answered]()},
+	{"server/tokens", reflect.TypeFor[tokens.OIDC]()},
 	{"session", reflect.TypeFor[session.Immediate]()},
 	{"session", reflect.TypeFor[session.Locker]()},
 	{"session", reflect.TypeFor[session.Holder]()},

@@ -28,6 +28,13 @@ type Guard struct {
 	// Keys are the keys of clients. As soon as there is one, also one that is revoked, every
 	// request needs a key. Nil means that everybody who reaches the Guard may do everything.
 	Keys *Keys
+	// Tokens, unless nil, says what a client may do that sends something that has not the
+	// form of a key, such as a token of an issuer. Every request then needs a key or a token.
+	// The Key that it returns has an ID, a Name, a Project, Scopes, Expires and no Limits. A
+	// [server.Error] is sent to the client; others are not told. Tokens is called for each
+	// request, and must be safe for concurrent use. The server of a project without keys is
+	// made when the first token of it comes.
+	Tokens func(ctx context.Context, token string) (Key, error)
 	// Server makes the server of a project, when it is first used; without keys, the project
 	// is "". What the server stores must belong to the project: other servers may use the
 	// same store. The Guard sets Admit, and closes the server.
@@ -105,6 +112,7 @@ type request struct {
 	g      *Guard
 	w      *writer
 	key    *Key // nil without keys
+	token  bool // the key says what a token allows
 	socket bool
 
 	mu      sync.Mutex
@@ -194,7 +202,7 @@ func (req *request) serve(r *http.Request) *server.Error {
 		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, Approves: req.key.May(ScopeApprove)})
 	}
 	if req.key != nil && strings.Contains(server.Pattern(r), frontRoutes) {
-		w.allowed = func() bool { return g.Keys.still(req.key.ID, g.now()) }
+		w.allowed = req.still
 	}
 	r = r.WithContext(ctx)
 	r.Body = body
@@ -223,8 +231,21 @@ func (req *request) identify(r *http.Request) *server.Error {
 	case !strings.EqualFold(kind, "Bearer"):
 		return refused
 	}
-	key, err := g.Keys.find(strings.TrimSpace(sent), g.now())
+	sent = strings.TrimSpace(sent)
+	var key Key
+	var err error
+	if g.Tokens != nil && !keyForm.MatchString(sent) {
+		key, err = g.token(r.Context(), sent)
+		req.token = true
+	} else if g.Keys == nil {
+		err = errUnknown
+	} else {
+		key, err = g.Keys.find(sent, g.now())
+	}
+	var told *server.Error
 	switch {
+	case errors.As(err, &told):
+		return told
 	case errors.Is(err, errExpired), errors.Is(err, errRevoked):
 		refused.Message = "Incorrect API key provided: " + err.Error() + "."
 		return refused
@@ -236,15 +257,39 @@ func (req *request) identify(r *http.Request) *server.Error {
 	return nil
 }
 
-// Required reports whether requests need a key now.
+// token asks Tokens.
+func (g *Guard) token(ctx context.Context, sent string) (Key, error) {
+	key, err := g.Tokens(ctx, sent)
+	var told *server.Error
+	switch {
+	case errors.As(err, &told) && told.Status >= http.StatusInternalServerError:
+		g.logged().Error("tokens", "error", err.Error())
+	case err == nil && (key.ID == "" || !IsName(key.Project)):
+		return Key{}, errUnknown
+	case err == nil && !key.Valid(g.now()):
+		return Key{}, errExpired
+	}
+	return key, err
+}
+
+// still reports whether the key or token of a request is valid now.
+func (req *request) still() bool {
+	g := req.g
+	if req.token {
+		return req.key.Valid(g.now())
+	}
+	return g.Keys.still(req.key.ID, g.now())
+}
+
+// Required reports whether requests need a key or a token now.
 func (g *Guard) Required() (bool, error) {
 	if g.Keys == nil {
-		return false, nil
+		return g.Tokens != nil, nil
 	}
 	some, err := g.Keys.any()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.required = g.required || some
+	g.required = g.required || some || g.Tokens != nil
 	return g.required, err
 }
 
@@ -403,7 +448,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	again := req.waits > 0 // the first was counted as the HTTP request
 	req.waits++
 	req.mu.Unlock()
-	if req.socket && !g.Keys.still(req.key.ID, g.now()) {
+	if req.socket && !req.still() {
 		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
 	}
 	if again {

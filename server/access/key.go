@@ -88,10 +88,13 @@ var (
 	keyForm = regexp.MustCompile(`^antiphon_([a-z2-7]{12})_([a-z2-7]{26})$`)
 )
 
+// IsName reports whether a text can be the name of a key or of a project.
+func IsName(text string) bool { return named.MatchString(text) }
+
 // check returns an error for a key that cannot be created.
 func (k *Key) check(now time.Time) error {
 	for what, text := range map[string]string{"the name of a key": k.Name, "the name of a project": k.Project} {
-		if !named.MatchString(text) {
+		if !IsName(text) {
 			return fmt.Errorf("%s has up to 64 letters, digits and . _ @ -, and begins with a letter or a digit, and is not %.80q", what, text)
 		}
 	}
