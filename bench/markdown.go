@@ -129,7 +129,7 @@ func (p *prefixCache) write(text string) (string, error) {
 
 var listItem = regexp.MustCompile(`^\s*([-*+]|\d{1,9}[.)])\s`)
 
-// safe returns the last place where a block begins of which the text before it is no part,
+// safe returns the last place where a block begins that does not include the text before it,
 // or 0. It looks at whole lines only.
 func (p *prefixCache) safe() (at int) {
 	for {

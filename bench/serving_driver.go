@@ -220,7 +220,7 @@ func one(web *http.Client, d driven, begun func()) (n int, err error) {
 		switch {
 		case err == io.EOF:
 			return n, nil
-		case err == bufio.ErrBufferFull: // the rest of the line is no beginning
+		case err == bufio.ErrBufferFull: // the rest of a long line is skipped
 			for err == bufio.ErrBufferFull {
 				_, err = in.ReadSlice('\n')
 			}

@@ -212,7 +212,7 @@ func (v *ImageRequest) check(stream bool) error {
 	case v.N < 0:
 		return refused("n", fmt.Sprintf("it is %d", v.N), "give the number of images, or 0 for one")
 	case v.PartialImages != 0 && !stream:
-		return refused("partial_images", "the answer is no stream, so it has no intermediate images", "use StreamImages or StreamEdit, or leave it out")
+		return refused("partial_images", "the answer is not a stream, so it has no intermediate images", "use StreamImages or StreamEdit, or leave it out")
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func kindsOf(lines []string, patch bool) []kind {
 			first = kind(line[0])
 		}
 		body := first == kindRemoved || first == kindAdded || first == kindSame
-		if first == 0 || line == "\r" { // an empty line of context, the blank of which is lost
+		if first == 0 || line == "\r" { // an empty line of context whose leading space was removed
 			first, body = kindSame, true
 		}
 		switch {

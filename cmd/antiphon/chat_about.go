@@ -351,7 +351,7 @@ func (t *dialogue) drop(ctx context.Context, number string) error {
 	}
 	sent := slices.ContainsFunc(session.Explain(t.host.Session.Entries()).Request, func(one session.SentItem) bool { return one.Seq == seq })
 	if !sent {
-		return fmt.Errorf("entry %d is no item that is sent; /context shows the largest of those that are, /as-sent all", seq)
+		return fmt.Errorf("entry %d is not an item that is sent; /context shows the largest of those that are, /as-sent all", seq)
 	}
 	if _, err := t.host.Session.Append(ctx, session.ItemsWithdrawn{Seqs: []int64{seq}, Reason: "The user took it out of the conversation.", By: thePerson}); err != nil {
 		return err

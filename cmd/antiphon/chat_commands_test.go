@@ -97,7 +97,7 @@ func TestChatTools(t *testing.T) {
 	if !strings.Contains(screen, "outputs of append_to_file") || !strings.Contains(screen, "definitions of tools") {
 		t.Errorf("the context:\n%s", screen)
 	}
-	term.does(t, "/context drop 2000", "!! entry 2000 is no item that is sent")
+	term.does(t, "/context drop 2000", "!! entry 2000 is not an item that is sent")
 	entry := regexp.MustCompile(`entry (\d+), what you said: word`).FindStringSubmatch(term.tmux(t, "capture-pane", "-p"))
 	if entry == nil {
 		t.Fatalf("the largest items:\n%s", screen)
@@ -107,7 +107,7 @@ func TestChatTools(t *testing.T) {
 	term.does(t, "y", "It was: done")
 	term.does(t, "/why", ": it was withdrawn")
 	term.does(t, "/save kept", "the session is called kept now")
-	term.does(t, "/theme green", "!! \"green\" is no theme; themes are dark, light, contrast, none")
+	term.does(t, "/theme green", "!! \"green\" is not a theme; themes are dark, light, contrast, none")
 	term.keys(t, "/theme contrast", "Enter")
 	term.does(t, "/collapse maybe", "!! /collapse takes on or off")
 	term.does(t, "/collapse", "from now on a marker stands for")

@@ -111,7 +111,7 @@ func (f *liveFace) copy(text string) error {
 
 func (f *liveFace) theme(name string) error {
 	if !f.t.SetTheme(name) {
-		return fmt.Errorf("%q is no theme; themes are %s", name, strings.Join(tui.Themes, ", "))
+		return fmt.Errorf("%q is not a theme; themes are %s", name, strings.Join(tui.Themes, ", "))
 	}
 	return nil
 }

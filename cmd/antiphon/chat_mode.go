@@ -43,7 +43,7 @@ func (t *dialogue) chooseMode(name string) error {
 	switch {
 	case name == "":
 	case !slices.Contains(modes, name):
-		return fmt.Errorf("%q is no approval mode; they are %s", name, strings.Join(modes, ", "))
+		return fmt.Errorf("%q is not an approval mode; modes are %s", name, strings.Join(modes, ", "))
 	default:
 		t.face.setMode(name)
 	}

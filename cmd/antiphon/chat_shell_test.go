@@ -75,7 +75,7 @@ func TestChatModes(t *testing.T) {
 	term.does(t, "four", "It was: The call was refused by a check")
 	term.does(t, "/mode edits", "edits: edits of files in the workspace run")
 	term.does(t, "/allow reset", "continues work")
-	term.does(t, "/mode nonsense", "!! \"nonsense\" is no approval mode")
+	term.does(t, "/mode nonsense", "!! \"nonsense\" is not an approval mode")
 	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
 	if text := read(t, filepath.Join(dir, "new.txt")); text != "one\none\n" {

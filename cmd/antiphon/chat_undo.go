@@ -96,7 +96,7 @@ func stateOf(path string) (s fileState, content []byte, err error) {
 	if err != nil {
 		return s, nil, err
 	}
-	notKept := fmt.Errorf("%s is no regular file of at most %d bytes", path, mostKept)
+	notKept := fmt.Errorf("%s is not a regular file of at most %d bytes", path, mostKept)
 	if !info.Mode().IsRegular() || info.Size() > mostKept {
 		return s, nil, notKept
 	}

@@ -61,7 +61,7 @@ func TestChatAttachRemote(t *testing.T) {
 	one.until(t, "[exit code 0]")
 }
 
-// TestChatAttachAddresses proves that a key is not sent without encryption, and is no part of an address. K4
+// TestChatAttachAddresses proves that a key is not sent without encryption, and is not accepted in an address. K4
 func TestChatAttachAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

@@ -249,7 +249,7 @@ func (c *chosenWork) chosen(ctx context.Context, in keeper, states ...queue.Stat
 		return every, err
 	}
 	file := ""
-	if c.Agent != "" { // what is no file may be a hash
+	if c.Agent != "" { // if it is not a file, it may be a hash
 		if file, err = host.ResolvePath(c.Agent); err != nil && len(c.Agent) < shortestHash {
 			return nil, usage(err)
 		}
