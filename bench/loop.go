@@ -163,30 +163,44 @@ func theirLoop(w wired, turns int) (int, error) {
 	client := openai.NewClient(option.WithAPIKey(benchKey), option.WithHTTPClient(w.web), option.WithBaseURL(w.base+"/loop"))
 	h := &history{theirs: oai.ResponseInputParam{theirMessage(oai.ResponseInputContentParamOfInputText("Read on."))}}
 	params := h.theirParams()
+	read := func(string) (string, error) { return fileText, nil }
 	for n := range turns {
-		params.Input.OfInputItemList = h.theirs
-		s := client.Responses.NewStreaming(context.Background(), params)
-		var done oai.Response
-		for s.Next() {
-			if ev := s.Current(); ev.Type == "response.completed" {
-				done = ev.Response
-			}
-		}
-		if err := s.Err(); err != nil {
+		if _, _, err := h.theirTurn(context.Background(), &client, params, read); err != nil {
 			return n, err
-		}
-		for i := range done.Output {
-			switch v := done.Output[i].AsAny().(type) {
-			case oai.ResponseOutputMessage:
-				p := v.ToParam()
-				h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfOutputMessage: &p})
-			case oai.ResponseFunctionToolCall:
-				p := v.ToParam()
-				h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfFunctionCall: &p}, theirOutput(v.CallID, fileText))
-			}
 		}
 	}
 	return turns, nil
+}
+
+// theirTurn asks once. It adds the answer to the history, and after each call the output
+// that run returns for its arguments.
+func (h *history) theirTurn(ctx context.Context, client *openai.Client, params oai.ResponseNewParams, run func(arguments string) (string, error)) (done oai.Response, called bool, err error) {
+	params.Input.OfInputItemList = h.theirs
+	s := client.Responses.NewStreaming(ctx, params)
+	for s.Next() {
+		if ev := s.Current(); ev.Type == "response.completed" {
+			done = ev.Response
+		}
+	}
+	if err := s.Err(); err != nil {
+		return done, false, err
+	}
+	for i := range done.Output {
+		switch v := done.Output[i].AsAny().(type) {
+		case oai.ResponseOutputMessage:
+			p := v.ToParam()
+			h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfOutputMessage: &p})
+		case oai.ResponseFunctionToolCall:
+			output, err := run(v.Arguments)
+			if err != nil {
+				return done, false, err
+			}
+			p := v.ToParam()
+			h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfFunctionCall: &p}, theirOutput(v.CallID, output))
+			called = true
+		}
+	}
+	return done, called, nil
 }
 
 // bareLoop sends the same requests as our loop, from bytes prepared in advance, and

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -226,25 +225,7 @@ func (s *answers) stream(w http.ResponseWriter, r *http.Request) {
 }
 
 // heldStream returns a stream in the pieces in which it is sent, one event each.
-var heldStream = sync.OnceValue(func() (pieces [][]byte) {
-	var e events
-	event := func(typ, members string) {
-		e.Reset()
-		e.event(typ, members)
-		pieces = append(pieces, bytes.Clone(e.Bytes()))
-	}
-	const id = "msg_6863f64a5260819ea9e2fdc22f24f14808b05fafad31a471"
-	const at = `"item_id":"` + id + `","output_index":0,"content_index":0`
-	event("response.created", `"response":{"id":"resp_1","object":"response","status":"in_progress","output":[]}`)
-	event("response.output_item.added", `"output_index":0,"item":{"id":"`+id+`","type":"message","status":"in_progress","content":[],"role":"assistant"}`)
-	for range streamEvents {
-		event("response.output_text.delta", at+`,"delta":"some words ","logprobs":[],"obfuscation":"aB3dE5"`)
-	}
-	message := fmt.Sprintf(`{"id":%q,"type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":%q}],"role":"assistant"}`, id, strings.Repeat("some words ", streamEvents))
-	event("response.output_item.done", `"output_index":0,"item":`+message)
-	event("response.completed", `"response":{"id":"resp_1","object":"response","status":"completed","output":[`+message+`]}`)
-	return pieces
-})
+var heldStream = sync.OnceValue(func() [][]byte { return modelStream(streamEvents) })
 
 // gate returns the channel that release closes.
 func (s *answers) gate() chan struct{} {

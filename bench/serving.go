@@ -368,37 +368,16 @@ func serveLoop() (string, error) {
 func answerFor(ctx context.Context, client *openai.Client, dir, question string) (last oai.Response, err error) {
 	h := &history{theirs: oai.ResponseInputParam{theirMessage(oai.ResponseInputContentParamOfInputText(question))}}
 	params := h.theirParams()
-	for called := true; called; {
-		called = false
-		params.Input.OfInputItemList = h.theirs
-		s := client.Responses.NewStreaming(ctx, params)
-		for s.Next() {
-			if ev := s.Current(); ev.Type == "response.completed" {
-				last = ev.Response
-			}
+	read := func(arguments string) (string, error) {
+		var in fileInput
+		if err := json.Unmarshal([]byte(arguments), &in); err != nil {
+			return "", err
 		}
-		if err := s.Err(); err != nil {
-			return last, err
-		}
-		for i := range last.Output {
-			switch v := last.Output[i].AsAny().(type) {
-			case oai.ResponseOutputMessage:
-				p := v.ToParam()
-				h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfOutputMessage: &p})
-			case oai.ResponseFunctionToolCall:
-				var in fileInput
-				if err := json.Unmarshal([]byte(v.Arguments), &in); err != nil {
-					return last, err
-				}
-				text, err := os.ReadFile(filepath.Join(dir, in.Path))
-				if err != nil {
-					return last, err
-				}
-				p := v.ToParam()
-				h.theirs = append(h.theirs, oai.ResponseInputItemUnionParam{OfFunctionCall: &p}, theirOutput(v.CallID, string(text)))
-				called = true
-			}
-		}
+		text, err := os.ReadFile(filepath.Join(dir, in.Path))
+		return string(text), err
 	}
-	return last, nil
+	for called := true; called && err == nil; {
+		last, called, err = h.theirTurn(ctx, client, params, read)
+	}
+	return last, err
 }
