@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,6 +52,16 @@ func (m atHome) Run() int {
 	}
 	os.Setenv("HOME", home)
 	os.Setenv("USERPROFILE", home)
+	// The tests mostly wait for programs and terminals, so more of them run at once than
+	// there are processors, unless -parallel says how many.
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
+	}
 	return m.M.Run()
 }
 
