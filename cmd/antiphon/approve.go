@@ -19,8 +19,10 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -41,6 +43,9 @@ type person struct {
 	types   bool
 	look    look
 	columns func() int // width of the terminal; nil means that of err
+
+	// edits opens a text in an editor, or fails with tui.ErrNoEditor. It may be nil.
+	edits func(text, suffix string) (string, error)
 
 	// asks is called when a line is waited for, and returns what is called when it is not
 	// any more. It may be nil.
@@ -184,7 +189,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 				return p.like(*rules.like), nil
 			}
 		case "e", "edit":
-			if v, done, err := p.edit(ctx, call.Custom); done || err != nil {
+			if v, done, err := p.edit(ctx, call); done || err != nil {
 				return v, err
 			}
 		case "?", "h", "help":
@@ -366,20 +371,55 @@ func likeness(rule session.Rule) string {
 // edit asks for other arguments. It reports false if the input cannot be meant as
 // arguments; the question is then repeated, because a typing error is not an
 // answer.
-func (p *person) edit(ctx context.Context, custom bool) (v agent.Decision, done bool, err error) {
-	fmt.Fprint(p.err, "   the arguments in place of these: ")
-	line, ok, err := p.line(ctx)
+func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, done bool, err error) {
+	line, edited, err := p.edited(call)
+	if err != nil {
+		fmt.Fprintln(p.err, "   the editor: "+visible(err.Error()))
+		return v, false, nil
+	}
+	ok := true
+	if !edited {
+		fmt.Fprint(p.err, "   the arguments in place of these: ")
+		line, ok, err = p.line(ctx)
+	}
 	switch {
 	case err != nil || !ok:
 		return byPerson(agent.Decision{}, atTerminal), true, err
 	case line == "":
 		fmt.Fprintln(p.err, "   nothing was given, so the arguments stay as they are")
 		return v, false, nil
-	case !custom && !jsontext.Value(line).IsValid():
+	case !call.Custom && !jsontext.Value(line).IsValid():
 		fmt.Fprintln(p.err, "   that is not JSON, which arguments are, such as "+`{"path":"a.txt"}`)
 		return v, false, nil
 	}
 	return byPerson(agent.Decision{Allow: true, Arguments: line}, atTerminal), true, nil
+}
+
+// edited opens the arguments of a call in the person's editor, and returns what they became, or "" if
+// they are as they were. It reports false if there is no editor.
+func (p *person) edited(call tool.Call) (arguments string, edited bool, err error) {
+	if p.edits == nil {
+		return "", false, nil
+	}
+	before, suffix := jsontext.Value(call.Arguments), ".json"
+	if call.Custom {
+		suffix = ".txt"
+	} else if err := before.Indent(jsontext.WithIndent("  ")); err != nil {
+		return "", false, nil
+	}
+	after, err := p.edits(string(before), suffix)
+	switch {
+	case errors.Is(err, tui.ErrNoEditor):
+		return "", false, nil
+	case err != nil:
+		return "", false, err
+	case strings.TrimRight(after, "\n") == strings.TrimRight(string(before), "\n"):
+		return "", true, nil
+	}
+	if value := jsontext.Value(after); !call.Custom && value.Compact() == nil {
+		after = string(value)
+	}
+	return after, true, nil
 }
 
 // Ask asks the user a question of the model, for the tool ask_user. The number of

@@ -210,7 +210,9 @@ type dialogue struct {
 	taken      string          // why it was taken from workers, or ""
 	detached   atomic.Bool     // it was left to workers
 	left       bool            // the person has left a session that runs elsewhere
-	ran        []item.Item     // shell lines of the person's, for the next message
+	ran        []string        // what says which shell lines the person ran, for the next message
+	ranAt      string          // the file that keeps them, or ""
+	toolNames  atomic.Pointer[[]string]
 	undone     *undone         // by the last /undo, for /redo; nil once more was said
 	mayLeave   map[string]bool // files outside of the current folder that may be sent
 
@@ -364,6 +366,8 @@ func (t *dialogue) open(ctx context.Context) error {
 		}
 	}
 	t.spoke = !h.Fresh()
+	t.face.complete(t.values)
+	t.who.edits = t.face.edit
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
 	t.printer(h.Session.Entries())
 	t.tell()
@@ -467,6 +471,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	err := t.open(ctx)
 	if err == nil {
 		t.face.remember(nil, t.draft())
+		t.keepRan()
 		return nil
 	}
 	fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
@@ -481,8 +486,9 @@ const mostRecalled = 4
 // puts what the person said into the history.
 func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 	type message struct {
-		user bool
-		text string
+		user   bool
+		text   string
+		images []item.Part
 	}
 	var all []message
 	var asked []string
@@ -510,9 +516,10 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 			}
 			asked = append(asked, text)
 		}
-		all = append(all, message{user, text})
+		all = append(all, message{user, text, m.Content.Parts})
 	}
 	t.face.remember(asked, t.draft())
+	defer t.recallRan()
 	if len(all) == 0 || t.host != nil && t.host.Fresh() {
 		return
 	}
@@ -523,6 +530,7 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 	for _, m := range all {
 		if m.user {
 			t.face.said(m.text)
+			picturesIn(m.images, func(uri string) { t.picture(context.Background(), "that went with it", uri) })
 			continue
 		}
 		t.print.text(m.text)

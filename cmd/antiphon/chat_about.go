@@ -39,6 +39,10 @@ func (t *dialogue) equipped(ctx context.Context) (*agent.Agent, *tool.Set, error
 		return nil, nil, err
 	}
 	set, err := a.ToolSet(work)
+	if err == nil {
+		names := set.Names()
+		t.toolNames.Store(&names)
+	}
 	return a, set, err
 }
 

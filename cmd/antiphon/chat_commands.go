@@ -121,7 +121,7 @@ func (t *dialogue) keys() {
 		"Ctrl-C                 clears the draft; twice in an empty one: leaves",
 		"Ctrl-D                 leaves, if the draft is empty",
 		"Ctrl-Z                 suspends the program",
-		"Tab                    completes a command, or the name of a file behind @",
+		"Tab                    completes a command and its argument, or the name of a file behind @",
 		"Shift-Tab              goes through the approval modes: ask, edits, plan",
 		"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
 		"Up, Down; Ctrl-R       through what you said before; searches in it",
@@ -147,10 +147,12 @@ func (t *dialogue) model(ctx context.Context, name string) error {
 	})
 }
 
+// efforts are the levels of reasoning.
+var efforts = []string{api.EffortNone, api.EffortMinimal, api.EffortLow, api.EffortMedium, api.EffortHigh, api.EffortXHigh, api.EffortMax}
+
 func (t *dialogue) chooseEffort(level string) error {
-	known := []string{"", api.EffortNone, api.EffortMinimal, api.EffortLow, api.EffortMedium, api.EffortHigh, api.EffortXHigh, api.EffortMax}
-	if !slices.Contains(known, level) {
-		return fmt.Errorf("%s is not a level; they are %s", level, strings.Join(known[1:], ", "))
+	if level != "" && !slices.Contains(efforts, level) {
+		return fmt.Errorf("%s is not a level; they are %s", level, strings.Join(efforts, ", "))
 	}
 	t.effort = level
 	t.tell()

@@ -40,6 +40,10 @@ type face interface {
 	copy(text string) error
 	picture(load func(width, height int) (image.Image, error)) error
 	theme(name string) error
+	// complete sets what completes the arguments of commands.
+	complete(values func(command, begin string) []string)
+	// edit opens a text in the person's editor. The error is tui.ErrNoEditor if there is none.
+	edit(text, suffix string) (string, error)
 	// mode returns the approval mode, which the person may change at any time.
 	mode() string
 	setMode(name string)
@@ -59,9 +63,14 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if !slices.Contains(tui.Pictures, pictures) {
 		return nil, usage(fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", pictures, strings.Join(tui.Pictures, ", ")))
 	}
+	motion := cmp.Or(env["ANTIPHON_MOTION"], motions[0])
+	if !slices.Contains(motions, motion) {
+		return nil, usage(fmt.Errorf("ANTIPHON_MOTION is %q; it is one of %s", motion, strings.Join(motions, ", ")))
+	}
 	f := &liveFace{}
 	options := tui.Options{
-		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
+		Still: motion == "reduced",
+		In:    in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
 		Pictures: pictures, TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
@@ -103,6 +112,10 @@ func (f *liveFace) put(text string)                                   { f.t.Put(
 func (f *liveFace) mode() string                                      { return f.t.Mode() }
 func (f *liveFace) setMode(name string)                               { f.t.SetMode(name) }
 func (f *liveFace) close() error                                      { return f.t.Close() }
+
+func (f *liveFace) edit(text, suffix string) (string, error) { return f.t.Edit(text, suffix) }
+
+func (f *liveFace) complete(values func(command, begin string) []string) { f.t.Complete(values) }
 
 func (f *liveFace) copy(text string) error {
 	f.t.Copy(text)

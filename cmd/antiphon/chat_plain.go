@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/antiphon-go/antiphon/internal/tui"
 )
 
 // plainFace shows a conversation as lines, without redrawing anything, for screen readers
@@ -78,6 +80,11 @@ func quotedRows(text string) string {
 func (f *plainFace) copy(string) error {
 	return errors.New("a plain terminal has no clipboard that could be reached")
 }
+
+func (f *plainFace) complete(func(command, begin string) []string) {}
+
+// edit fails: the program waits for lines of the terminal, which an editor would need.
+func (f *plainFace) edit(string, string) (string, error) { return "", tui.ErrNoEditor }
 
 func (f *plainFace) theme(string) error { return errors.New("a plain terminal has no colours") }
 

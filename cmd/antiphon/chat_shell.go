@@ -4,13 +4,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -49,7 +54,8 @@ func (t *dialogue) shellLine(ctx context.Context, text string) {
 			fmt.Fprintln(t.std.err, "!! "+printable(out.Error))
 		}
 		fmt.Fprintln(t.std.err, "  (this goes with your next message)")
-		t.ran = append(t.ran, item.User(ranHead+line+"\n"+text))
+		t.ran = append(t.ran, ranHead+line+"\n"+text)
+		t.keepRan()
 	}
 }
 
@@ -75,4 +81,56 @@ func ranLine(text string) (line string, ok bool) {
 	rest, ok := strings.CutPrefix(text, ranHead)
 	line, _, _ = strings.Cut(rest, "\n")
 	return "! " + line, ok
+}
+
+// keepRan keeps what waits for the next message beside the draft, so that it survives the program. A
+// store that is encrypted keeps secrets that a file beside it would tell.
+func (t *dialogue) keepRan() {
+	path := t.draft()
+	if path == "" || t.host != nil && store.Encrypted(t.host.Store) {
+		return
+	}
+	path += ".ran"
+	if t.ranAt != "" && t.ranAt != path || len(t.ran) == 0 {
+		_ = os.Remove(cmp.Or(t.ranAt, path))
+	}
+	if t.ranAt = ""; len(t.ran) == 0 {
+		return
+	}
+	text, err := json.Marshal(t.ran)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(path+".part", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(path+".part", path)
+	}
+	if err != nil {
+		fmt.Fprintln(t.std.err, "!! the output is lost if you leave before: "+printable(t.env.Hide(err.Error())))
+		return
+	}
+	t.ranAt = path
+}
+
+// mostRan is how many bytes of shell lines are read of the file that keeps them.
+const mostRan = 64 << 20
+
+// recallRan takes what waits for the next message from an earlier chat.
+func (t *dialogue) recallRan() {
+	path := t.draft()
+	if path == "" || t.ranAt != "" || len(t.ran) > 0 {
+		return
+	}
+	text, err := private.ReadFile(path+".ran", mostRan)
+	if err != nil || json.Unmarshal(text, &t.ran) != nil {
+		return
+	}
+	t.ranAt = path + ".ran"
+	for _, text := range t.ran {
+		if line, ok := ranLine(text); ok {
+			fmt.Fprintf(t.std.err, "antiphon: the output of %s goes with your next message\n", shorten(visible(line), 100))
+		}
+	}
 }

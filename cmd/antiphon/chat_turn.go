@@ -52,7 +52,11 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	}
 	if err == nil {
 		if len(said) > 0 {
-			said, t.ran = append(t.ran, said...), nil
+			var ran []item.Item
+			for _, text := range t.ran {
+				ran = append(ran, item.User(text))
+			}
+			said = append(ran, said...)
 		}
 		t.plans(a)
 		t.setEffort(a)
@@ -67,6 +71,10 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 			if !t.spoke {
 				t.spoke = true
 				t.face.remember(nil, t.draft())
+			}
+			if len(said) > 0 && t.ran != nil {
+				t.ran = nil
+				t.keepRan()
 			}
 			if err := t.print.show(ev); err != nil {
 				return err

@@ -47,7 +47,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -137,6 +137,8 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 		return fmt.Sprintf("hangup is %q", value), "it is detach, or stop"
 	case attribute == "theme" && !slices.Contains(tui.Themes, value):
 		return fmt.Sprintf("theme is %q", value), "themes are " + strings.Join(tui.Themes, ", ")
+	case attribute == "motion" && !slices.Contains(motions, value):
+		return fmt.Sprintf("motion is %q", value), "it is one of " + strings.Join(motions, ", ")
 	case attribute == "images" && !slices.Contains(tui.Pictures, value):
 		return fmt.Sprintf("images is %q", value), "it is one of " + strings.Join(tui.Pictures, ", ")
 	}
@@ -349,7 +351,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path

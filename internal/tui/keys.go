@@ -277,7 +277,11 @@ func (t *Terminal) complete() {
 		return
 	}
 	name, ok := strings.CutPrefix(t.compose.text, "/")
-	if !ok || strings.ContainsAny(name, " \n") {
+	if !ok || t.asking || strings.Contains(name, "\n") {
+		return
+	}
+	if name, begin, argued := strings.Cut(name, " "); argued {
+		t.completeArgument(name, begin)
 		return
 	}
 	var found []string
@@ -294,6 +298,20 @@ func (t *Terminal) complete() {
 		common += " "
 	}
 	t.compose.set("/" + common)
+}
+
+// completeArgument completes the argument of a command.
+func (t *Terminal) completeArgument(name, begin string) {
+	if t.values == nil || t.compose.at < len(t.compose.text) {
+		return
+	}
+	found := t.values(name, begin)
+	if common := commonBegin(found); len(common) > len(begin) {
+		t.compose.insert(common[len(begin):], false)
+	}
+	if len(found) > 1 {
+		t.hint = Shown(strings.Join(found, " "))
+	}
 }
 
 // commonBegin returns what all texts begin with, in whole characters.
@@ -336,32 +354,38 @@ func (t *Terminal) matching() string {
 
 // edit opens the draft in the editor.
 func (t *Terminal) edit() {
-	if len(t.opts.Editor) == 0 {
-		t.hint = "set EDITOR to the editor for long drafts"
-		return
-	}
-	file, err := os.CreateTemp("", "antiphon-*.md")
-	if err == nil {
-		defer os.Remove(file.Name())
-		_, err = file.WriteString(t.compose.sent())
-		err = errors.Join(err, file.Close())
-	}
-	if err == nil {
-		err = t.away(func() error {
-			cmd := exec.Command(t.opts.Editor[0], append(slices.Clone(t.opts.Editor[1:]), file.Name())...) //nolint:gosec,noctx // the person's own editor; the person ends it
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = t.opts.In, t.opts.Out, t.opts.Out
-			return cmd.Run()
-		})
-	}
-	var text []byte
-	if err == nil {
-		text, err = os.ReadFile(file.Name())
-	}
+	text, err := t.editText(t.compose.sent(), ".md")
 	if err != nil {
 		t.hint = Shown(err.Error())
 		return
 	}
-	t.compose.set(strings.TrimRight(strings.ToValidUTF8(string(text), "\ufffd"), "\n"))
+	t.compose.set(text)
+}
+
+// editText opens a text in the editor.
+func (t *Terminal) editText(text, suffix string) (string, error) {
+	if len(t.opts.Editor) == 0 {
+		return "", ErrNoEditor
+	}
+	file, err := os.CreateTemp("", "antiphon-*"+suffix)
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(file.Name())
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", err
+	}
+	err = t.away(func() error {
+		cmd := exec.Command(t.opts.Editor[0], append(slices.Clone(t.opts.Editor[1:]), file.Name())...) //nolint:gosec,noctx // the person's own editor; the person ends it
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.opts.In, t.opts.Out, t.opts.Out
+		return cmd.Run()
+	})
+	if err != nil {
+		return "", err
+	}
+	edited, err := os.ReadFile(file.Name())
+	return strings.TrimRight(strings.ToValidUTF8(string(edited), "\ufffd"), "\n"), err
 }
 
 // away gives the terminal to something else.

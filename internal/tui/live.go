@@ -79,7 +79,7 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	left -= len(draft)
 
 	var below []string
-	if hint := t.below(); hint != "" && left > 0 {
+	if hint := t.below(now); hint != "" && left > 0 {
 		below = append(below, t.styled(fitted(hint, width), dim))
 		left--
 	}
@@ -95,6 +95,9 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	left -= len(works)
 	finished, tail := t.mark.shown(width, left)
 	t.lines = append(t.lines, finished...)
+	if t.opts.Still {
+		tail = nil
+	}
 
 	f.rows = append(f.rows, tail...)
 	f.rows = append(f.rows, works...)
@@ -106,7 +109,7 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 }
 
 // below returns the line below the draft.
-func (t *Terminal) below() string {
+func (t *Terminal) below(now time.Time) string {
 	if t.find.on {
 		return "search in what you said: " + t.find.query + " (Ctrl-R: older, Esc: back)"
 	}
@@ -124,9 +127,22 @@ func (t *Terminal) below() string {
 		status = strings.TrimSuffix("scrolled, Ctrl-End: to the end · "+status, " · ")
 	}
 	if t.stop != nil && !t.asking {
-		status = strings.TrimSuffix("Esc stops · "+status, " · ")
+		stops := "Esc stops"
+		if took := t.passed(t.worked, now); took >= time.Second {
+			stops += ", " + took.String()
+		}
+		status = strings.TrimSuffix(stops+" · "+status, " · ")
 	}
 	return status
+}
+
+// passed returns the time since a moment, as it is shown.
+func (t *Terminal) passed(since, now time.Time) time.Duration {
+	step := time.Second
+	if t.opts.Still {
+		step = 10 * time.Second
+	}
+	return now.Sub(since).Truncate(step)
 }
 
 // queued returns rows of the prompts that wait.
@@ -152,7 +168,7 @@ func (t *Terminal) works(width, most int, now time.Time) (rows []string) {
 		if i == most-1 && len(t.waits) > most {
 			return append(rows, t.styled(fitted(fmt.Sprintf("· and %d more", len(t.waits)-i), width), dim))
 		}
-		line := fmt.Sprintf("· %s, %s", w.what, now.Sub(w.began).Truncate(time.Second))
+		line := fmt.Sprintf("· %s, %s", w.what, t.passed(w.began, now))
 		if w.last != "" {
 			line += ": " + w.last
 		}

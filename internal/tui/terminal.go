@@ -49,6 +49,9 @@ type Options struct {
 	TrueColour bool
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
+	// Still means that little moves: a reply appears line by line, and times pass in steps of ten
+	// seconds.
+	Still bool
 	// Notice is how the person is told that a question waits, or that long work has ended, while
 	// the window does not have the focus: one of [Notices]. "" is the first of them. Tmux says
 	// that the terminal is one in tmux, and About what the notice is about, such as a folder.
@@ -104,7 +107,10 @@ type Terminal struct {
 	draft     string // the file that keeps the draft, or ""
 	kept      string // what that file holds
 
+	values func(command, begin string) []string
+
 	wake   chan struct{}
+	jobs   chan func()   // for run, which calls them with mu held
 	ready  chan struct{} // something is queued
 	answer chan string
 	left   chan struct{}
@@ -122,8 +128,9 @@ type wait struct {
 // drawEvery is the least time between two frames, and tickEvery the time between frames
 // that show how long something takes.
 const (
-	drawEvery = 16 * time.Millisecond
-	tickEvery = 250 * time.Millisecond
+	drawEvery  = 16 * time.Millisecond
+	tickEvery  = 250 * time.Millisecond
+	stillEvery = time.Second // between frames without a key, if little is to move
 )
 
 // xtermJS are programs whose terminals are xterm.js.
@@ -142,7 +149,7 @@ func Open(opts Options) (*Terminal, error) {
 	}
 	t := &Terminal{
 		opts: opts, in: in, screen: screen{out: opts.Out, low: !opts.Tmux && slices.Contains(xtermJS, opts.Program)}, mark: markdown{colour: opts.Colour},
-		wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), answer: make(chan string, 64),
+		wake: make(chan struct{}, 1), jobs: make(chan func()), ready: make(chan struct{}, 1), answer: make(chan string, 64),
 		left: make(chan struct{}), quit: make(chan struct{}), over: make(chan struct{}),
 	}
 	t.raw = append(t.raw, begin...)
@@ -230,11 +237,15 @@ func (t *Terminal) run() {
 	defer tick.Stop()
 	soon := time.NewTimer(time.Hour)
 	var drawn time.Time
+	every := drawEvery
+	if t.opts.Still {
+		every = stillEvery
+	}
 	resized, end := resizes()
 	defer end()
 	draw := func() {
-		if since := time.Since(drawn); since < drawEvery {
-			soon.Reset(drawEvery - since)
+		if since := time.Since(drawn); since < every {
+			soon.Reset(every - since)
 			return
 		}
 		t.redraw()
@@ -253,6 +264,11 @@ func (t *Terminal) run() {
 			t.event(ev)
 			t.redraw()
 			drawn = time.Now()
+		case do := <-t.jobs:
+			t.mu.Lock()
+			do()
+			t.mu.Unlock()
+			draw()
 		case <-t.wake:
 			draw()
 		case <-resized:
@@ -401,6 +417,35 @@ func (t *Terminal) Copy(text string) {
 	defer t.mu.Unlock()
 	t.raw = append(t.raw, "\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07"...)
 	t.changed()
+}
+
+// Complete sets what completes the argument of a command: it returns the arguments that begin
+// with a text. It must not call methods of t.
+func (t *Terminal) Complete(values func(command, begin string) []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.values = values
+}
+
+// ErrNoEditor is the error of [Terminal.Edit] if there is no editor.
+var ErrNoEditor = errors.New("there is no editor: set EDITOR")
+
+// Edit opens a text in the editor, in a file whose name ends with a suffix, and returns what the
+// person made of it. The person may leave meanwhile: then it returns [io.EOF].
+func (t *Terminal) Edit(text, suffix string) (edited string, err error) {
+	done := make(chan struct{})
+	do := func() {
+		edited, err = t.editText(text, suffix)
+		close(done)
+	}
+	select {
+	case t.jobs <- do:
+		<-done
+		return edited, err
+	case <-t.left:
+	case <-t.quit:
+	}
+	return "", io.EOF
 }
 
 // Put puts a text into the draft, before what is there.

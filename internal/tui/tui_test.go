@@ -473,7 +473,7 @@ func TestComplete(t *testing.T) {
 		}
 	}
 	b.t.compose.set("/fo")
-	if got := b.t.below(); got != "/fork [NAME]: goes on in a copy" {
+	if got := b.t.below(time.Time{}); got != "/fork [NAME]: goes on in a copy" {
 		t.Errorf("the hint is %q", got)
 	}
 }
@@ -531,19 +531,19 @@ func TestModes(t *testing.T) {
 	b.press("a", "a")
 	for _, want := range []string{"edits", "plan", "ask"} {
 		b.press("shift+tab", "")
-		if got := b.t.Mode(); got != want || b.t.compose.text != "a" || !strings.Contains(b.t.below(), want) {
-			t.Errorf("%q, want %q; below %q, draft %q", got, want, b.t.below(), b.t.compose.text)
+		if got := b.t.Mode(); got != want || b.t.compose.text != "a" || !strings.Contains(b.t.below(time.Time{}), want) {
+			t.Errorf("%q, want %q; below %q, draft %q", got, want, b.t.below(time.Time{}), b.t.compose.text)
 		}
 	}
 	b.press("left", "")
-	if got := b.t.below(); got != "status" {
+	if got := b.t.below(time.Time{}); got != "status" {
 		t.Errorf("the usual mode: %q", got)
 	}
 	end := b.t.Ask()
 	b.press("shift+tab", "")
 	end()
 	b.press("left", "")
-	if got := b.t.below(); got != "mode edits · status" {
+	if got := b.t.below(time.Time{}); got != "mode edits · status" {
 		t.Errorf("%q", got)
 	}
 	b.t.SetMode("nonsense")
@@ -555,5 +555,50 @@ func TestModes(t *testing.T) {
 	none.press("shift+tab", "")
 	if none.t.Mode() != "" {
 		t.Error("a mode of none")
+	}
+}
+
+// TestCompleteArgument proves that Tab completes the argument of a command, and lists the choices.
+func TestCompleteArgument(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.Complete(func(command, begin string) (found []string) {
+		for _, one := range []string{"dark", "light", "lightest"} {
+			if command == "theme" && strings.HasPrefix(one, begin) {
+				found = append(found, one)
+			}
+		}
+		return found
+	})
+	for in, want := range map[string][2]string{
+		"/theme d": {"/theme dark", ""}, "/theme l": {"/theme light", "light lightest"}, "/theme ": {"/theme ", "dark light lightest"},
+		"/theme x": {"/theme x", ""}, "/other d": {"/other d", ""}, "theme d": {"theme d", ""},
+	} {
+		b.t.compose.set(in)
+		b.press("tab", "")
+		if b.t.compose.text != want[0] || b.t.hint != want[1] {
+			t.Errorf("%q became %q with the hint %q, want %q", in, b.t.compose.text, b.t.hint, want)
+		}
+	}
+}
+
+// TestStill proves that with reduced motion a reply appears by whole lines, and times pass in steps of
+// ten seconds.
+func TestStill(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Still = true
+	end := b.t.Working(func() {}, nil)
+	b.t.Wait("k", "the model")
+	_, _ = b.t.Text().Write([]byte("whole\nhalf"))
+	began := b.t.waits[0].began
+	for after, want := range map[time.Duration]string{0: "0s", 9 * time.Second: "0s", 19 * time.Second: "10s", 2 * time.Minute: "2m0s"} {
+		rows := strings.Join(b.t.live(80, 24, began.Add(after)).rows, "\n")
+		if !strings.Contains(rows, "· the model, "+want) || strings.Contains(rows, "half") {
+			t.Errorf("after %s:\n%s", after, rows)
+		}
+	}
+	end()
+	b.end()
+	if got := b.vt.text(); !cmp.Equal(got, []string{"whole", "half"}) {
+		t.Errorf("the transcript is %q", got)
 	}
 }

@@ -1,0 +1,56 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/rehearsal"
+)
+
+// motions say how much moves in a chat. The first is the usual one.
+var motions = []string{"full", "reduced"}
+
+// values completes the arguments of commands. It is called while the agent works, too.
+func (t *dialogue) values(command, begin string) (found []string) {
+	var all []string
+	switch command {
+	case "allow":
+		all = []string{"allow ", "ask ", "deny ", "reset"}
+		if names := t.toolNames.Load(); names != nil {
+			verdict := ""
+			if word, _, two := strings.Cut(begin, " "); two {
+				verdict, all = word+" ", nil
+			}
+			for _, name := range *names {
+				all = append(all, verdict+name)
+			}
+		}
+	case "collapse":
+		all = []string{"on", "off"}
+	case "context":
+		all = []string{"drop "}
+	case "copy":
+		all = []string{"code"}
+	case "effort":
+		all = efforts
+	case "export":
+		return filesAt(begin)
+	case "mode":
+		all = modes
+	case "model":
+		all = append(slices.Sorted(maps.Keys(t.own.models)), rehearsal.Model)
+	case "theme":
+		all = tui.Themes
+	}
+	for _, one := range all {
+		if strings.HasPrefix(one, begin) {
+			found = append(found, one)
+		}
+	}
+	return found
+}

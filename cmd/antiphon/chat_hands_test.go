@@ -1,0 +1,128 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// TestEditInEditor proves that the arguments of a call are edited in the person's editor, and that what
+// is not JSON, unchanged, or not edited at all asks again. A5
+func TestEditInEditor(t *testing.T) {
+	call := tool.Call{ID: "c1", Name: "look", Arguments: `{"path":"a.txt"}`}
+	for _, tt := range []struct {
+		name, becomes string
+		err           error
+		typed         string
+		want, says    string
+	}{
+		{name: "edited", becomes: "{\n  \"path\": \"b.txt\"\n}\n", want: `{"path":"b.txt"}`},
+		{name: "no JSON", becomes: "b.txt", says: "that is not JSON"},
+		{name: "unchanged", becomes: "{\n  \"path\": \"a.txt\"\n}", says: "the arguments stay as they are"},
+		{name: "failed", err: errors.New("exit status 1"), says: "the editor: exit status 1"},
+		{name: "no editor", err: tui.ErrNoEditor, typed: `{"path":"c.txt"}`, want: `{"path":"c.txt"}`, says: "the arguments in place of these:"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var screen bytes.Buffer
+			who := newPerson(stdio{in: strings.NewReader("e\n" + tt.typed + "\nn\n"), err: &screen})
+			who.edits = func(text, suffix string) (string, error) {
+				if text != "{\n  \"path\": \"a.txt\"\n}" || suffix != ".json" {
+					t.Errorf("the editor has %q%s", text, suffix)
+				}
+				return tt.becomes, tt.err
+			}
+			v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call})
+			if err != nil || v.Arguments != tt.want || v.Allow != (tt.want != "") {
+				t.Errorf("decided %+v, %v", v, err)
+			}
+			if !strings.Contains(screen.String(), tt.says) {
+				t.Errorf("the screen:\n%s", screen.String())
+			}
+		})
+	}
+}
+
+// TestRanIsKept proves that the output of a shell line waits for the next message also if the person
+// leaves before, that it moves with the conversation, and that its file ends with it. J1
+func TestRanIsKept(t *testing.T) {
+	data := t.TempDir()
+	talk := func(id string) (*dialogue, *bytes.Buffer) {
+		var screen bytes.Buffer
+		return &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: id}, std: stdio{err: &screen}}, &screen
+	}
+	kept := func() (list []string) {
+		files, err := os.ReadDir(filepath.Join(data, "antiphon", "drafts"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if info, err := f.Info(); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+				t.Errorf("%s: %v, %v", f.Name(), info.Mode(), err)
+			}
+			list = append(list, f.Name())
+		}
+		return list
+	}
+	one, _ := talk("a")
+	one.ran = []string{ranHead + "make test\n3 failed", ranHead + "ls\nx"}
+	one.keepRan()
+	two, screen := talk("a")
+	two.recallRan()
+	if !slices.Equal(two.ran, one.ran) || !strings.Contains(screen.String(), "the output of ! make test goes with your next message") {
+		t.Errorf("recalled %q:\n%s", two.ran, screen.String())
+	}
+	two.recallRan()
+	if len(two.ran) != 2 {
+		t.Errorf("recalled twice: %q", two.ran)
+	}
+	two.info.ID = "fork"
+	two.keepRan()
+	if got := kept(); !slices.Equal(got, []string{"fork.ran"}) {
+		t.Errorf("kept in %q", got)
+	}
+	two.ran = nil
+	two.keepRan()
+	if got := kept(); len(got) != 0 {
+		t.Errorf("kept in %q", got)
+	}
+	if other, _ := talk("b"); other.ran != nil {
+		t.Errorf("another conversation has %q", other.ran)
+	}
+}
+
+// TestArguments proves that the arguments of a chat's commands are completed.
+func TestArguments(t *testing.T) {
+	d := &dialogue{own: settings{models: map[string]string{"fast": "m", "big": "n"}}}
+	d.toolNames.Store(&[]string{"append_to_file", "read_file"})
+	for in, want := range map[[2]string]string{
+		{"theme", "c"}:         "contrast",
+		{"mode", ""}:           "ask edits plan",
+		{"effort", "mi"}:       "minimal",
+		{"model", ""}:          "big fast rehearsal",
+		{"collapse", "o"}:      "on off",
+		{"allow", "a"}:         "allow |ask |append_to_file",
+		{"allow", "deny read"}: "deny read_file",
+		{"context", ""}:        "drop ",
+		{"cost", ""}:           "",
+	} {
+		sep := " "
+		if strings.Contains(want, "|") {
+			sep = "|"
+		}
+		if got := strings.Join(d.values(in[0], in[1]), sep); got != want {
+			t.Errorf("/%s %s: %q, want %q", in[0], in[1], got, want)
+		}
+	}
+}
