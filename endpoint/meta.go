@@ -164,7 +164,11 @@ func limitsOf(h http.Header) RateLimits {
 	}
 	for _, name := range []string{"primary", "secondary"} {
 		prefix := "X-Codex-" + name
-		used, err := strconv.ParseFloat(h.Get(prefix+"-Used-Percent"), 64)
+		percent := h.Get(prefix + "-Used-Percent")
+		if percent == "" {
+			continue
+		}
+		used, err := strconv.ParseFloat(percent, 64)
 		if err != nil || math.IsNaN(used) || math.IsInf(used, 0) {
 			continue
 		}
@@ -176,18 +180,22 @@ func limitsOf(h http.Header) RateLimits {
 }
 
 func limitOf(h http.Header, limit, remaining, reset string) Limit {
-	l := Limit{Reset: until(h.Get(reset), h)}
+	var l Limit
 	var ok [2]bool
 	l.Limit, ok[0] = count(h.Get(limit))
 	l.Remaining, ok[1] = count(h.Get(remaining))
 	if l.Known = ok[0] || ok[1]; !l.Known {
 		return Limit{}
 	}
+	l.Reset = until(h.Get(reset), h)
 	return l
 }
 
 // count reads a number of requests or tokens. Azure writes -1 for a number that it does not report.
 func count(s string) (int64, bool) {
+	if s == "" {
+		return 0, false
+	}
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	if err != nil || n < 0 {
 		return 0, false
@@ -201,7 +209,9 @@ const longest = 365 * 24 * time.Hour
 // until reads the time until a reset in every form that servers use: "6m0s", "120ms", seconds, a
 // date, and Unix time in seconds or milliseconds. A value that makes no sense gives 0.
 func until(s string, h http.Header) time.Duration {
-	s = strings.TrimSpace(s)
+	if s = strings.TrimSpace(s); s == "" {
+		return 0
+	}
 	if d, err := time.ParseDuration(s); err == nil {
 		return min(max(d, 0), longest)
 	}
