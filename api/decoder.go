@@ -79,11 +79,30 @@ func (d *EventDecoder) Decode(data []byte) (Event, error) {
 	return v.Event(), nil
 }
 
+// DecodeString is like Decode but does not copy s.
+func (d *EventDecoder) DecodeString(s string) (Event, error) {
+	v, err := d.view(s)
+	if err != nil {
+		return Event{}, err
+	}
+	e := v.event
+	// Values that are not in s are in memory of the decoder.
+	for _, part := range [...]*string{&e.Delta, &e.item, &e.response} {
+		if within(e.raw, *part) < 0 {
+			*part = strings.Clone(*part)
+		}
+	}
+	return e, nil
+}
+
 // View reads one event without copying it. The view is valid until the next call of
 // a method of the decoder, and only while data does not change. View returns the
 // same errors as [ParseEvent].
 func (d *EventDecoder) View(data []byte) (*EventView, error) {
-	s := jsonx.String(data) // leaves the decoder only as bytes or as a copy
+	return d.view(jsonx.String(data)) // leaves the decoder only as bytes or as a copy
+}
+
+func (d *EventDecoder) view(s string) (*EventView, error) {
 	if err := jsonx.CheckSize(s); err != nil {
 		return nil, syntaxError(err)
 	}
