@@ -72,6 +72,7 @@ type stream struct {
 	told    []api.Event // the events that begin and end items
 	room    [4]api.Event
 	decoder *api.EventDecoder
+	shared  strings.Builder // the last events: see decode
 	// take receives the oddities that the auditor finds; nil means that they are not reported.
 	take    func(api.Note)
 	auditor *api.Auditor
@@ -188,7 +189,7 @@ func (s *stream) read(x *transport.Exchange, src source) error {
 			}
 			return x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the stream was declared done without its last event"})
 		}
-		if s.event, err = s.decoder.Decode(raw.Data); err != nil {
+		if s.event, err = s.decode(x, raw.Data); err != nil {
 			if err := s.skip(x, src, raw, err); err != nil {
 				return err
 			}
@@ -213,6 +214,28 @@ func (s *stream) read(x *transport.Exchange, src source) error {
 		}
 	}
 }
+
+// decode reads an event. Copies of the events that are passed on share memory: see
+// [transport.Passing].
+func (s *stream) decode(x *transport.Exchange, data []byte) (api.Event, error) {
+	if !x.Passes() || len(data) > maxShared {
+		return s.decoder.Decode(data)
+	}
+	at := s.shared.Len()
+	if at+len(data) > s.shared.Cap() {
+		size := min(max(2*s.shared.Cap(), firstShared), maxShared)
+		s.shared, at = strings.Builder{}, 0
+		s.shared.Grow(max(size, len(data)))
+	}
+	s.shared.Write(data)
+	return s.decoder.DecodeString(s.shared.String()[at:])
+}
+
+// The sizes of the memory that events share, in bytes.
+const (
+	firstShared = 512
+	maxShared   = 16 << 10
+)
 
 // eventKeepalive is a keepalive in the form of an event.
 const eventKeepalive api.EventType = "keepalive"

@@ -118,6 +118,7 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	var encoder completions.Encoder
 	w := s.stream(c.w)
 	defer w.end()
+	j.w.flush = w.flush
 	j.to = func(ev api.Event) error {
 		c.streams(j)
 		return encoder.Encode(ev, func(chunk []byte) error {

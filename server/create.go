@@ -35,7 +35,7 @@ func (s *Server) create(c *call) *Error {
 	if isSet(r.Stream) {
 		w := s.stream(c.w)
 		defer w.end()
-		j.to = c.live(j, w)
+		j.to, j.w.flush = c.live(j, w), w.flush
 		return s.run(c.r.Context(), j)
 	}
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
@@ -163,7 +163,8 @@ func (c *call) streams(j *job) {
 	c.w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
 }
 
-// live returns a function that sends each event of a response immediately.
+// live returns a function that sends each event of a response: immediately, unless the backend
+// calls Flush.
 func (c *call) live(j *job, w *stream) func(api.Event) error {
 	began := false
 	return func(ev api.Event) error {
@@ -171,7 +172,11 @@ func (c *call) live(j *job, w *stream) func(api.Event) error {
 			c.streams(j)
 			began = true
 		}
-		return w.event(string(ev.Type), ev.JSON())
+		err := w.event(string(ev.Type), ev.JSON())
+		if err == nil && ev.Terminal() {
+			err = w.flush()
+		}
+		return err
 	}
 }
 

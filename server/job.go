@@ -179,6 +179,11 @@ func (j *job) emit(ev api.Event) error {
 	case !j.accepted:
 		err = j.begin(ev)
 	case ev.Terminal():
+		if j.keep { // the client does not wait for the store to read the events before
+			if err := j.w.Flush(); err != nil {
+				return err
+			}
+		}
 		err = j.s.settle(j, j.final(ev), ev)
 	default:
 		j.note(ev)

@@ -23,6 +23,7 @@ type stream struct {
 	to    *sse.Writer
 	next  *time.Timer // nil before the first event
 	spoke bool        // since the last tick
+	holds bool        // events wait for flush
 	ended bool
 }
 
@@ -44,7 +45,24 @@ func (s *stream) event(kind, data string) error {
 	if s.next == nil && !s.ended { // a request may be refused until its first event
 		s.next = time.AfterFunc(s.every, s.tick)
 	}
-	return s.to.Text(kind, data)
+	if !s.holds {
+		return s.to.Text(kind, data)
+	}
+	if n, err := s.to.Add(kind, data); n < mostHeld {
+		return err
+	}
+	return s.to.Flush()
+}
+
+// mostHeld is how many bytes of events may wait.
+const mostHeld = 32 << 10
+
+// flush sends the events that wait. Later ones wait for the next call.
+func (s *stream) flush() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.holds = true
+	return s.to.Flush()
 }
 
 // tick breaks the silence, if there is one: a timer for each event would cost more. If the
@@ -60,10 +78,11 @@ func (s *stream) tick() {
 	s.next.Reset(s.every)
 }
 
-// end ends the comments: nothing is written after it returned.
+// end sends the events that wait, and ends the comments: nothing is written after it returned.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	_ = s.to.Flush() // a client that is gone is not an error
 	if s.ended = true; s.next != nil {
 		s.next.Stop()
 	}

@@ -56,6 +56,7 @@ type Writer struct {
 	queued bool                            // the response is queued before it begins
 	admit  func(id string) (string, error) // returns the id of the response for the argument of Begin
 	clock  func() float64                  // the time for completed_at
+	flush  func() error                    // sends the events that wait, or nil if none do
 	// replayed is told the argument of Replay.
 	replayed func([]api.Event)
 
@@ -531,6 +532,20 @@ func (w *Writer) failed(code, message string) {
 func (w *Writer) Error(code, message string) error {
 	_ = w.settle()
 	return w.tell(&api.ErrorEvent{EventHead: w.head(), Code: code, Message: message})
+}
+
+// Flush sends the events that wait. None do before the first call; afterwards an event may
+// wait until the next call, so that events which are there at the same time are sent together. A
+// backend that calls Flush must call it whenever it begins to wait for something. The last event
+// of the response does not wait.
+func (w *Writer) Flush() error {
+	if w.flush == nil || w.err != nil {
+		return w.err
+	}
+	if err := w.flush(); err != nil {
+		return w.fail(fmt.Errorf("%w: %w", errGone, err))
+	}
+	return nil
 }
 
 // Ended reports whether the last event was written.

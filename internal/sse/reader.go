@@ -70,6 +70,7 @@ type Reader struct {
 	pos, end int
 	lf, cr   int
 	skipLF   bool // the last line ended in CR: a following LF belongs to it
+	fast     bool // the last read filled most of the buffer, up to its end
 	started  bool // the first line, which may begin with a byte order mark, was read
 
 	// The current event. Its data is buf[data:dataEnd]; further data lines are moved
@@ -308,6 +309,7 @@ func (r *Reader) fill() {
 	for range maxEmptyReads {
 		n, err := r.src.Read(r.buf[r.end:])
 		r.end += n
+		r.fast = r.end == len(r.buf) && n > len(r.buf)/2
 		r.err = err
 		if n > 0 || err != nil {
 			return
@@ -315,6 +317,10 @@ func (r *Reader) fill() {
 	}
 	r.err = io.ErrNoProgress
 }
+
+// fastBuffer is the size in bytes up to which a buffer grows only because its source fills it:
+// then a read takes more at once.
+const fastBuffer = 32 << 10
 
 // makeRoom moves the event's data and the unread bytes to the front of the buffer,
 // or of a larger one if they fill most of it. It leaves one byte between them for
@@ -326,7 +332,7 @@ func (r *Reader) makeRoom() {
 	}
 	used := kept + r.end - r.pos
 	dst := r.buf
-	if used > len(dst)-len(dst)/4 || len(dst) == 0 {
+	if used > len(dst)-len(dst)/4 || len(dst) == 0 || r.fast && len(dst) < fastBuffer {
 		dst = make([]byte, max(FirstBuffer, 2*len(dst)))
 	}
 	if r.hasData {

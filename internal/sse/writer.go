@@ -22,17 +22,16 @@ type Writer struct {
 // NewWriter returns a Writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{dst: w} }
 
-// Event writes one event. If typ is empty, the event field is omitted. Data may
+// Event writes one event, after those of Add. If typ is empty, the event field is omitted. Data may
 // contain any bytes; CR, LF and CRLF in it are written as line breaks of the format,
 // so a reader receives each of them as LF. A line break in typ is an error.
 func (w *Writer) Event(typ string, data []byte) error {
-	w.buf = w.buf[:0]
 	return w.event(typ, data)
 }
 
 // Numbered is like Event for an event with an id.
 func (w *Writer) Numbered(id int64, typ string, data []byte) error {
-	w.buf = append(strconv.AppendInt(append(w.buf[:0], "id: "...), id, 10), '\n')
+	w.buf = append(strconv.AppendInt(append(w.buf, "id: "...), id, 10), '\n')
 	return w.event(typ, data)
 }
 
@@ -53,21 +52,41 @@ func (w *Writer) event(typ string, data []byte) error {
 
 // Text is like Event for a string, which it does not copy.
 func (w *Writer) Text(typ, data string) error {
-	if strings.ContainsAny(typ, "\r\n") || strings.ContainsAny(data, "\r\n") {
-		return w.Event(typ, []byte(data))
+	if _, err := w.Add(typ, data); err != nil {
+		return err
 	}
-	w.buf = w.buf[:0]
+	return w.Flush()
+}
+
+// Add is like Text for an event that waits for the next one which is sent, or for Flush. It
+// returns how many bytes wait.
+func (w *Writer) Add(typ, data string) (waiting int, err error) {
+	if strings.ContainsAny(typ, "\r\n") {
+		return len(w.buf), fmt.Errorf("event type %q holds a line break", typ)
+	}
 	if typ != "" {
 		w.buf = append(append(append(w.buf, "event: "...), typ...), '\n')
 	}
-	w.buf = append(append(append(w.buf, "data: "...), data...), "\n\n"...)
+	if strings.IndexByte(data, '\n') < 0 && strings.IndexByte(data, '\r') < 0 {
+		w.buf = append(append(append(w.buf, "data: "...), data...), "\n\n"...)
+	} else {
+		w.lines("data: ", []byte(data))
+		w.buf = append(w.buf, '\n')
+	}
+	return len(w.buf), nil
+}
+
+// Flush sends what waits, if anything does.
+func (w *Writer) Flush() error {
+	if len(w.buf) == 0 {
+		return nil
+	}
 	return w.send()
 }
 
 // Comment writes text as comment lines, which readers ignore. It keeps the
 // connection alive.
 func (w *Writer) Comment(text string) error {
-	w.buf = w.buf[:0]
 	w.lines(": ", []byte(text))
 	w.buf = append(w.buf, '\n')
 	return w.send()
@@ -91,7 +110,9 @@ func (w *Writer) lines(prefix string, data []byte) {
 }
 
 func (w *Writer) send() error {
-	if _, err := w.dst.Write(w.buf); err != nil {
+	_, err := w.dst.Write(w.buf)
+	w.buf = w.buf[:0]
+	if err != nil {
 		return err
 	}
 	switch f := w.dst.(type) {

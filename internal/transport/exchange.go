@@ -30,6 +30,7 @@ type Exchange struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	idle   idleTimer
+	wait   func() // is called before each read; see Passing
 	// Response is the answer. Read its Body through the field Body, which includes the bytes
 	// already read for detection.
 	Response *http.Response
@@ -52,6 +53,9 @@ func (b answer) Read(p []byte) (int, error) {
 		n := copy(p, x.head)
 		x.head = x.head[n:]
 		return n, nil
+	}
+	if b.x.wait != nil {
+		b.x.wait()
 	}
 	b.x.idle.start()
 	n, err := b.x.Response.Body.Read(p)
@@ -76,7 +80,7 @@ var (
 // or does not belong to this API, Open reads the body and returns an error. An [*item.HeldError]
 // says that a part of the request no longer exists.
 func (k *Call) Open(ctx context.Context) (*Exchange, error) {
-	x := &Exchange{call: k, outer: ctx}
+	x := &Exchange{call: k, outer: ctx, wait: passing(ctx)}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	x.Body = answer{x}
 	x.idle.open(k.config.idle(), x.cancel)

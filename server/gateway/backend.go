@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/server"
@@ -316,6 +317,7 @@ func (p *passage) askOne(ctx context.Context, u *upstream, more bool) error {
 // upstreams can be asked, the events that begin a response wait for those that follow.
 func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, more bool) (failure error) {
 	ctx, meta := endpoint.WithMeta(ctx)
+	ctx = transport.Passing(ctx, func() { _ = p.w.Flush() }) // Relay returns the error
 	attempt := p.record.begin(u)
 	defer func() {
 		if failure != nil {
