@@ -4,6 +4,7 @@
 package responses
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"iter"
@@ -72,7 +73,7 @@ type stream struct {
 	told    []api.Event // the events that begin and end items
 	room    [4]api.Event
 	decoder *api.EventDecoder
-	shared  strings.Builder // the last events: see decode
+	shared  strings.Builder // the last deltas: see decode
 	// take receives the oddities that the auditor finds; nil means that they are not reported.
 	take    func(api.Note)
 	auditor *api.Auditor
@@ -215,10 +216,10 @@ func (s *stream) read(x *transport.Exchange, src source) error {
 	}
 }
 
-// decode reads an event. Copies of the events that are passed on share memory: see
-// [transport.Passing].
+// decode reads an event. Copies of deltas that are passed on share memory: see
+// [transport.Passing]. Items do not, because they are kept.
 func (s *stream) decode(x *transport.Exchange, data []byte) (api.Event, error) {
-	if !x.Passes() || len(data) > maxShared {
+	if !x.Passes() || len(data) > maxShared || !bytes.Contains(data[:min(len(data), 80)], []byte(`.delta"`)) {
 		return s.decoder.Decode(data)
 	}
 	at := s.shared.Len()
@@ -231,7 +232,7 @@ func (s *stream) decode(x *transport.Exchange, data []byte) (api.Event, error) {
 	return s.decoder.DecodeString(s.shared.String()[at:])
 }
 
-// The sizes of the memory that events share, in bytes.
+// The sizes of the memory that deltas share, in bytes.
 const (
 	firstShared = 512
 	maxShared   = 16 << 10
