@@ -266,7 +266,7 @@ func (l *Limits) check() error {
 		{"MaxTurns", l.MaxTurns, l.MaxTurns < 0},
 		{"MaxTime", l.MaxTime, l.MaxTime < 0},
 		{"MaxTokens", l.MaxTokens, l.MaxTokens < 0},
-		{"MaxCost", l.MaxCost, l.MaxCost < 0},
+		{"MaxCost", l.MaxCost, !(l.MaxCost >= 0)}, // NaN, too
 		{"MaxDepth", l.MaxDepth, l.MaxDepth < 0},
 		{"MaxHandoffs", l.MaxHandoffs, l.MaxHandoffs < 0},
 	} {

@@ -118,7 +118,7 @@ func (r *Run) beginTurn(ctx context.Context, turn int) (begun bool, err error) {
 		err = r.barrier()
 	}
 	if err != nil {
-		r.budget.Spend(Usage{Turns: -1}) // give the turn back, because it did not begin
+		r.budget.draw(Usage{Turns: -1}) // give the turn back, because it did not begin
 		return false, err
 	}
 	if isLast {

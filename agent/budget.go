@@ -19,8 +19,9 @@ import (
 
 // Budget bounds the total usage of several runs. Set it on the agents that share it,
 // or pass it to runs with [WithBudget]. Budgets form a tree: subagents and forks draw
-// also on their parent's budgets. Zero means no limit. Retries of requests have a
-// separate budget, an [endpoint.Budget].
+// also on their parent's budgets. A run draws on each budget once, whichever way it got
+// it. Zero means no limit. Retries of requests have a separate budget, an
+// [endpoint.Budget].
 //
 // A Budget counts in the memory of one process. A run that [Agent.Step] takes over
 // first draws the usage in its log, subagents included, so a Budget of a single run
@@ -82,21 +83,15 @@ func (b *Budget) Take() error {
 	if b == nil {
 		return nil
 	}
-	if err := b.take(); err != nil {
-		return err
-	}
-	if err := takeAll(b.around); err != nil {
-		b.spendHere(Usage{Turns: -1})
-		return err
-	}
-	return nil
+	return takeAll(b.all())
 }
 
+// takeAll draws one turn from each budget, or from none.
 func takeAll(list []*Budget) error {
 	for i, b := range list {
-		if err := b.Take(); err != nil {
+		if err := b.take(); err != nil {
 			for _, taken := range list[:i] {
-				taken.Spend(Usage{Turns: -1})
+				taken.spendHere(Usage{Turns: -1})
 			}
 			return err
 		}
@@ -110,19 +105,27 @@ func (b *Budget) take() error {
 	if stop, reached := b.limits().Reached(b.used, byAll); reached {
 		return &BudgetError{stop.Why, stop.Detail}
 	}
-	b.used.Turns++
+	b.used.Add(Usage{Turns: 1})
 	return nil
 }
 
 // Spend draws known usage from the budget and all its ancestors, even if it exceeds
-// their limits.
+// their limits. A negative count, and a cost that is NaN, counts as 0.
 func (b *Budget) Spend(s Usage) {
 	if b == nil {
 		return
 	}
-	b.spendHere(s)
-	for _, o := range b.around {
-		o.Spend(s)
+	s.Turns, s.Tokens = max(s.Turns, 0), max(s.Tokens, 0)
+	if !(s.Cost >= 0) { // a NaN would end all limits, and a negative cost would give money back
+		s.Cost = 0
+	}
+	b.draw(s)
+}
+
+// draw adds usage, which may be negative, to the budget and all its ancestors.
+func (b *Budget) draw(s Usage) {
+	for _, o := range b.all() {
+		o.spendHere(s)
 	}
 }
 
@@ -160,39 +163,45 @@ func (b *Budget) leave(session string, run int64, used Usage, stopped bool) {
 	b.drawn[session] = drawn{run, used}
 }
 
-// all visits the budget and its ancestors.
-func (b *Budget) all(visit func(*Budget)) {
-	visit(b)
-	for _, o := range b.around {
-		o.all(visit)
+// all returns the budget and its ancestors, each once: a run may draw on two budgets
+// that have an ancestor in common.
+func (b *Budget) all() []*Budget {
+	list := []*Budget{b}
+	for i := 0; i < len(list); i++ {
+		for _, o := range list[i].around {
+			if !slices.Contains(list, o) {
+				list = append(list, o)
+			}
+		}
 	}
+	return list
 }
 
 // start records when a run began, and returns when the budget's time is over. The
 // zero Time means never.
 func (b *Budget) start(now time.Time) (end time.Time) {
-	b.all(func(b *Budget) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.began.IsZero() || now.Before(b.began) {
-			b.began = now
-		}
-		if own := b.began.Add(b.Time); b.Time != 0 && (end.IsZero() || own.Before(end)) {
+	for _, o := range b.all() {
+		if own := o.startHere(now); !own.IsZero() && (end.IsZero() || own.Before(end)) {
 			end = own
 		}
-	})
+	}
 	return end
 }
 
-// has reports whether other is b or an ancestor of b.
-func (b *Budget) has(other *Budget) (found bool) {
-	b.all(func(b *Budget) { found = found || b == other })
-	return found
+func (b *Budget) startHere(now time.Time) (end time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.began.IsZero() || now.Before(b.began) {
+		b.began = now
+	}
+	if b.Time == 0 {
+		return end
+	}
+	return b.began.Add(b.Time)
 }
 
-func (b *Budget) limitsCost() (limited bool) {
-	b.all(func(b *Budget) { limited = limited || b.Cost > 0 })
-	return limited
+func (b *Budget) limitsCost() bool {
+	return slices.ContainsFunc(b.all(), func(o *Budget) bool { return o.Cost > 0 })
 }
 
 type budgetKey struct{}
@@ -203,22 +212,19 @@ func WithBudget(ctx context.Context, b *Budget) context.Context {
 }
 
 // openBudget creates the run's own budget, which counts subagents against the run's
-// limits. Its parents are the budgets that the run draws on, each once: the parent
-// run's, the context's and the agent's.
+// limits. Its parents are the budgets that the run draws on: the parent run's,
+// the context's and the agent's.
 func (r *Run) openBudget(ctx context.Context) {
 	var list []*Budget
-	add := func(b *Budget) {
-		if b == nil || slices.ContainsFunc(list, func(o *Budget) bool { return o.has(b) }) {
-			return
-		}
-		list = append(slices.DeleteFunc(list, func(o *Budget) bool { return b.has(o) }), b)
-	}
 	if r.around != nil {
-		add(r.around.run.budget)
+		list = append(list, r.around.run.budget)
 	}
 	fromContext, _ := ctx.Value(budgetKey{}).(*Budget)
-	add(fromContext)
-	add(r.agent.Budget)
+	for _, b := range []*Budget{fromContext, r.agent.Budget} {
+		if b != nil {
+			list = append(list, b)
+		}
+	}
 	l := r.agent.Limits
 	r.budget = &Budget{Turns: cmp.Or(l.MaxTurns, plan.DefaultMaxTurns), Tokens: l.MaxTokens, Cost: l.MaxCost, around: list}
 }
@@ -235,7 +241,9 @@ func (r *Run) carryBudget(ctx context.Context) error {
 	used.Add(more)
 	r.budget.spendHere(used)
 	if r.around == nil {
-		r.eachShared(func(b *Budget) { b.carry(r.session.ID(), r.state.RunEntry(), used) })
+		for _, b := range r.shared() {
+			b.carry(r.session.ID(), r.state.RunEntry(), used)
+		}
 	}
 	return nil
 }
@@ -243,25 +251,20 @@ func (r *Run) carryBudget(ctx context.Context) error {
 // leaveBudget records the usage that the run has drawn, for the call that takes it
 // over.
 func (r *Run) leaveBudget() {
-	if r.around == nil && r.state.RunEntry() > 0 {
-		r.eachShared(func(b *Budget) { b.leave(r.session.ID(), r.state.RunEntry(), r.budget.Used(), r.why.Why != "") })
+	if r.around != nil || r.state.RunEntry() == 0 {
+		return
+	}
+	for _, b := range r.shared() {
+		b.leave(r.session.ID(), r.state.RunEntry(), r.budget.Used(), r.why.Why != "")
 	}
 }
 
-// eachShared visits each budget that the run draws on besides its own once.
-func (r *Run) eachShared(visit func(*Budget)) {
-	var seen []*Budget
-	r.budget.all(func(b *Budget) {
-		if b != r.budget && !slices.Contains(seen, b) {
-			seen = append(seen, b)
-			visit(b)
-		}
-	})
-}
+// shared returns the budgets that the run draws on besides its own, each once.
+func (r *Run) shared() []*Budget { return r.budget.all()[1:] }
 
 // take draws one turn for this run. The State checks the run's own limits.
 func (r *Run) take() error {
-	if err := takeAll(r.budget.around); err != nil {
+	if err := takeAll(r.shared()); err != nil {
 		return err
 	}
 	r.budget.spendHere(Usage{Turns: 1})
@@ -275,11 +278,11 @@ func (r *Run) lastTurn(ctx context.Context) (last session.Noticed, isLast bool) 
 		return last, false
 	}
 	why, near := r.state.AnswerNow()
-	r.eachShared(func(b *Budget) {
+	for _, b := range r.shared() {
 		if !near {
 			why, near = b.near(r.state.LastReply())
 		}
-	})
+	}
 	if end, ok := ctx.Deadline(); ok && !near {
 		left := time.Until(end)
 		if need := 2*r.pace.reply + r.pace.calls; need > 0 && left <= need {

@@ -65,7 +65,7 @@ func (g *Group) Run(ctx context.Context, tasks ...Task) []TaskResult {
 	}
 	if g.Budget != nil {
 		shared := g.Budget
-		if outer, _ := ctx.Value(budgetKey{}).(*Budget); outer != nil && !shared.has(outer) {
+		if outer, _ := ctx.Value(budgetKey{}).(*Budget); outer != nil {
 			shared = &Budget{around: []*Budget{shared, outer}}
 		}
 		ctx = WithBudget(ctx, shared)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -103,6 +104,62 @@ func TestGroupBudget(t *testing.T) {
 	}
 	if answered != 3 || stopped != 2 || own.Used().Turns != 3 || outer.Used().Turns != 3 {
 		t.Errorf("%d answered, %d stopped, used %+v and %+v", answered, stopped, own.Used(), outer.Used())
+	}
+}
+
+// L4: a budget that a run gets in two ways counts each turn and token once.
+func TestBudgetCountsOnce(t *testing.T) {
+	a := parrot(func(context.Context, string) {})
+	once := func(name string, total *agent.Budget, run func()) {
+		t.Helper()
+		run()
+		if u := total.Used(); u != (agent.Usage{Turns: 1, Tokens: 25}) {
+			t.Errorf("%s: used %+v", name, u)
+		}
+	}
+	total := new(agent.Budget)
+	once("two children", total, func() {
+		a.Budget = total.Child()
+		if _, err := a.Run(agent.WithBudget(t.Context(), total.Child()), session.New(), item.User("x")); err != nil {
+			t.Error(err)
+		}
+	})
+	total = new(agent.Budget)
+	once("a group in a child", total, func() {
+		a.Budget = total
+		(&agent.Group{Budget: total}).Run(agent.WithBudget(t.Context(), total.Child().Child()), tasksOf(a, "x")...)
+	})
+	total = &agent.Budget{Turns: 1}
+	once("no turn left", total, func() {
+		a.Budget = total.Child()
+		ctx := agent.WithBudget(t.Context(), total.Child())
+		for range 2 {
+			if _, err := a.Run(ctx, session.New(), item.User("x")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// L4: no usage that is drawn by hand switches a limit off or gives anything back.
+func TestBudgetSpend(t *testing.T) {
+	b := &agent.Budget{Turns: 2, Tokens: 100, Cost: 1}
+	b.Spend(agent.Usage{Turns: math.MinInt, Tokens: math.MinInt64, Cost: math.NaN()})
+	b.Spend(agent.Usage{Turns: -1, Tokens: -1, Cost: -1})
+	if u := b.Used(); u != (agent.Usage{}) {
+		t.Errorf("used %+v", u)
+	}
+	if err := b.Take(); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		b.Spend(agent.Usage{Turns: math.MaxInt, Tokens: math.MaxInt64, Cost: math.Inf(1)})
+	}
+	if u := b.Used(); u != (agent.Usage{Turns: math.MaxInt, Tokens: math.MaxInt64, Cost: math.MaxFloat64}) {
+		t.Errorf("used %+v", u)
+	}
+	if err := b.Take(); err == nil {
+		t.Error("a turn was left")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -38,6 +39,7 @@ func TestLimits(t *testing.T) {
 		{agent.Limits{MaxTurns: 3}, agent.StopMaxTurns, 3, "3 of 3 turns"},
 		{agent.Limits{MaxTokens: 1}, agent.StopMaxTokens, 1, "tokens"},
 		{agent.Limits{MaxRepeats: 4}, agent.StopRepeatedCall, 4, "echo was called 4 times"},
+		{agent.Limits{MaxTurns: 3, MaxRepeats: math.MaxInt / 2}, agent.StopMaxTurns, 3, "3 of 3 turns"},
 	} {
 		t.Run(string(c.why), func(t *testing.T) {
 			r := newRig(t)
@@ -560,9 +562,9 @@ func TestUnfitAgent(t *testing.T) {
 }
 
 // G8: a negative limit is an error, and a negative budget is one that is used up: what is
-// left of a limit must not become no limit.
+// left of a limit must not become no limit. Neither must NaN.
 func TestNegativeLimits(t *testing.T) {
-	for _, l := range []agent.Limits{{MaxTurns: -1}, {MaxTime: -1}, {MaxTokens: -1}, {MaxCost: -1}, {MaxDepth: -1}, {MaxHandoffs: -1}} {
+	for _, l := range []agent.Limits{{MaxTurns: -1}, {MaxTime: -1}, {MaxTokens: -1}, {MaxCost: -1}, {MaxCost: math.NaN()}, {MaxDepth: -1}, {MaxHandoffs: -1}} {
 		r := newRig(t)
 		r.agent.Limits = l
 		if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "a limit is positive") {
@@ -574,7 +576,7 @@ func TestNegativeLimits(t *testing.T) {
 	if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "set 2 or more, or 0 for no limit") {
 		t.Error(err)
 	}
-	for _, b := range []*agent.Budget{{Turns: -1}, {Tokens: -1}, {Cost: -1}, {Time: -1}} {
+	for _, b := range []*agent.Budget{{Turns: -1}, {Tokens: -1}, {Cost: -1}, {Cost: math.NaN()}, {Time: -1}} {
 		r := newRig(t)
 		r.agent.Prices = func(string) (agent.Price, bool) { return agent.Price{}, true }
 		res, err := r.agent.Run(agent.WithBudget(t.Context(), b), r.session, item.User("go"))

@@ -229,7 +229,7 @@ func (s *State) LastReply() Usage {
 
 // Reached reports whether a limit allows no further turn after the given usage, and
 // returns the stop that follows. A limit of 0 means no limit, and a negative one is
-// reached at once: it is what is left of a limit that was exceeded. The detail ends with
+// reached at once: it is what is left of a limit that was exceeded. So is NaN. The detail ends with
 // by, which says who used it.
 func (l Limits) Reached(used Usage, by string) (Stop, bool) {
 	switch {
@@ -237,7 +237,7 @@ func (l Limits) Reached(used Usage, by string) (Stop, bool) {
 		return Stop{StopMaxTurns, fmt.Sprintf("%d of %d turns are used%s", used.Turns, l.MaxTurns, by)}, true
 	case l.MaxTokens != 0 && used.Tokens >= l.MaxTokens:
 		return Stop{StopMaxTokens, fmt.Sprintf("%d tokens were used, of %d%s", used.Tokens, l.MaxTokens, by)}, true
-	case l.MaxCost != 0 && used.Cost >= l.MaxCost:
+	case l.MaxCost != 0 && !(used.Cost < l.MaxCost): // a NaN is no limit that anything is below
 		return Stop{StopMaxCost, fmt.Sprintf("%.6g was spent, of %.6g%s", used.Cost, l.MaxCost, by)}, true
 	}
 	return Stop{}, false

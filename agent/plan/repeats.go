@@ -23,7 +23,8 @@ type made struct{ name, arguments string }
 
 // add records a call. Most is the number of repetitions that stops the run.
 func (r *repeats) add(name, arguments string, most int) {
-	if keep := most*maxCycle - 1; len(r.last) > keep {
+	if len(r.last)/maxCycle >= most { // without a product, which may be too large
+		keep := most*maxCycle - 1
 		r.last = append(r.last[:0], r.last[len(r.last)-keep:]...)
 	}
 	r.last = append(r.last, made{name, session.Fingerprint(arguments)})

@@ -524,11 +524,11 @@ type Usage struct {
 	Cost   float64 `json:"cost,omitempty"`
 }
 
-// Add adds o to s.
+// Add adds o to s. Sums saturate: they stay numbers that JSON can hold.
 func (s *Usage) Add(o Usage) {
-	s.Turns += o.Turns
+	s.Turns = int(min(Plus(int64(s.Turns), int64(o.Turns)), math.MaxInt))
 	s.Tokens = Plus(s.Tokens, o.Tokens)
-	s.Cost += o.Cost
+	s.Cost = min(s.Cost+o.Cost, math.MaxFloat64)
 }
 
 // maxCounted is larger than the token count of any real reply. A larger count is an
