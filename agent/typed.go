@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"reflect"
 	"strings"
@@ -250,10 +251,21 @@ func (t *reader[T]) partial(ev Event) *T {
 	if !ok || out == t.shown {
 		return nil
 	}
-	value, err := t.decode(out, t.answer.Schema.DecodePartial)
+	value, err := t.decodePartial(out)
 	if err != nil {
 		return nil
 	}
 	t.shown = out
 	return &value
+}
+
+// decodePartial decodes a partial value. A panic of a type that reads its own JSON is an
+// error here; the check of the whole answer reports it.
+func (t *reader[T]) decodePartial(text string) (value T, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("it panicked: %v", v)
+		}
+	}()
+	return t.decode(text, t.answer.Schema.DecodePartial)
 }

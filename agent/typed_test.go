@@ -597,6 +597,33 @@ func TestRunAsCheckPanics(t *testing.T) {
 	}
 }
 
+// brittle reads its own JSON, and panics.
+type brittle struct{}
+
+func (*brittle) UnmarshalJSON([]byte) error { panic("oh") }
+func (brittle) JSONSchema() item.JSON       { return `{"type":"string"}` }
+
+// G3 G8: a type that panics while it reads a partial answer ends the run as in RunAs, and
+// does not reach the loop over the events.
+func TestStreamAsReaderPanics(t *testing.T) {
+	type answer struct {
+		Part brittle `json:"part"`
+		Text string  `json:"text"`
+	}
+	r := newRig(t, saying(`{"part":"a","text":"one two three"}`))
+	var final *agent.Typed[answer]
+	var failed error
+	for ev, err := range agent.StreamAs[answer](t.Context(), r.agent, r.session, item.User("go")) {
+		if ev.Partial != nil {
+			t.Errorf("a partial value: %+v", ev.Partial)
+		}
+		final, failed = ev.Final, err
+	}
+	if final == nil || failed == nil || !strings.Contains(failed.Error(), "it panicked: oh") || final.Result.Why != agent.StopVetoed {
+		t.Errorf("%+v, %v", final, failed)
+	}
+}
+
 // G3: repairs that a run made before it crashed count in the run that goes on.
 func TestRepairsCountAfterCrash(t *testing.T) {
 	whole := newRig(t, saying("no"), saying("no"), saying("no"))

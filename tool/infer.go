@@ -79,7 +79,7 @@ func inferType(t reflect.Type) (*schema, error) {
 // checkZero checks at registration whether the JSON of a type matches its schema. It
 // may not for types with their own encoding.
 func (s *schema) checkZero(zero any) error {
-	b, err := json.Marshal(zero, jsonOptions)
+	b, err := encodeZero(zero)
 	if err != nil {
 		return err
 	}
@@ -95,6 +95,17 @@ func (s *schema) checkZero(zero any) error {
 		return fmt.Errorf("%w (%s)", errOwnJSON, problem)
 	}
 	return nil
+}
+
+// encodeZero returns the JSON of a type's zero value. A panic of the type's own method
+// is an error, as everything else that is wrong with a type.
+func encodeZero(zero any) (text []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("its own method for JSON panicked on the zero value: %v", v)
+		}
+	}()
+	return json.Marshal(zero, jsonOptions)
 }
 
 // derived is the schema of a Go type: the form and the parts of its text.

@@ -265,3 +265,29 @@ func BenchmarkInvoke(b *testing.B) {
 		s.Invoke(b.Context(), call, output.Policy{})
 	}
 }
+
+// fragile writes its own JSON, and cannot write the JSON of its zero value.
+type fragile struct{ name *string }
+
+func (f fragile) MarshalJSON() ([]byte, error) { return []byte(`{"name":"` + *f.name + `"}`), nil }
+
+// T15 G8: a result whose zero value has no JSON does not hide the error of the function, and
+// what it returned beside the error is kept. As an input, such a type is an error.
+func TestFragileResult(t *testing.T) {
+	name := "half"
+	failing := func(out fragile) Tool {
+		return Must("f", "", func(context.Context, struct{}) (fragile, error) { return out, errors.New("the disk is full") })
+	}
+	for want, out := range map[string]fragile{"": {}, `{"name":"half"}`: {&name}} {
+		o := mustSet(t, failing(out)).Invoke(t.Context(), Call{Name: "f", Arguments: "{}"}, output.Policy{})
+		if o.Failure != ToolError || o.Error != "the disk is full" || !strings.HasSuffix(o.Content.Text, "output:\n"+want) {
+			t.Errorf("%q: %+v", want, o)
+		}
+	}
+	if _, err := New("f", "", func(context.Context, fragile) (string, error) { return "", nil }); err == nil || !strings.Contains(err.Error(), "panicked on the zero value") {
+		t.Error(err)
+	}
+	if _, err := NewSchema[struct{ F fragile }](); err == nil || !strings.Contains(err.Error(), "panicked on the zero value") {
+		t.Error(err)
+	}
+}

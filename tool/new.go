@@ -100,16 +100,29 @@ func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
 		}
 	}
 	out, err := t.fn(withCall(ctx, call), in)
-	res, encErr := resultOf(out)
 	if err == nil {
-		return res, encErr
+		return resultOf(out)
 	}
 	// A function that fails returns a zero value with its error. For a struct this
 	// encodes to JSON such as {"count":0}, which is not an output.
-	if none, _ := resultOf(*new(Out)); none.Text != "" && none.Text == res.Text {
+	res := beside(out)
+	if none := beside(*new(Out)); none.Text != "" && none.Text == res.Text {
 		return Result{}, err
 	}
 	return res, err
+}
+
+// beside returns the result that a function returned beside its error, if there is one.
+// A type that writes its own JSON may panic on its zero value, which must not hide the
+// error.
+func beside(out any) (res Result) {
+	defer func() {
+		if recover() != nil {
+			res = Result{}
+		}
+	}()
+	res, _ = resultOf(out)
+	return res
 }
 
 // cloneFunction copies a definition, so that callers cannot change the tool's own.
