@@ -61,6 +61,7 @@ func TestEveryFeatureOfOlderFiles(t *testing.T) {
 		`<shell_access>x</shell_access>`:                  "is not built yet",
 		`<moderator_runtime>x</moderator_runtime>`:        "is not built yet",
 		`<tool type="shell" name="x"/>`:                   "not built yet",
+		`<tool type="web_search" name="x"/>`:              "has no name",
 		`<!-- META_REFINE -->`:                            "is not built yet",
 		`<tool name="odoc_search"/>`:                      "not built yet",
 		`<tool name="nosuch"/>`:                           "unknown tool",

@@ -21,6 +21,7 @@ func TestParseErrors(t *testing.T) {
 		{"unknown tag", "<usr>a <img src=\"x\"/></usr>\n<user>a</user>", "1:1: unknown tag <usr> at the top level (did you mean <user>?)"},
 		{"capital", "<User>a</User>", "1:1: unknown tag <User> at the top level (did you mean <user>?)"},
 		{"unknown tag, no idea", "<blockquote/>", "1:1: unknown tag <blockquote> at the top level (tags at the top level are: config, tool, system, developer, user, assistant, msg, tool_call, tool_response, reasoning, item, import, script, shell_access, moderator_runtime)"},
+		{"type and name", "<tool name=\"s\" type=\"custom\"/>", "1:16: <tool>: a tool has a type or a name: type=\"custom\" (one with a type is run by the endpoint and has no name; one with a name is run here and has no type)"},
 		{"two unknown tags", "<usr>a</usr><sytem>b</sytem>", "1:1: unknown tag <usr> at the top level (did you mean <user>?)\n1:13: unknown tag <sytem> at the top level (did you mean <system>?)"},
 		{"image at the top", "<img src=\"x\"/>", "1:1: <img/> belongs inside a message or a tool response, not at the top level (put it inside <user> … </user>)"},
 		{"mismatch", "<user>a</assistant>\n<user>b</user>", "1:8: </assistant> does not match <user> of line 1 (end it with </user>; write text that is not a tag in RAW| … |RAW)"},
@@ -116,7 +117,6 @@ func TestNotBuilt(t *testing.T) {
 		{"<moderator_runtime shell_runtime=\"a\"/>", "1:1: <moderator_runtime> is not built yet: <moderator_runtime shell_runtime=\"a\"/>"},
 		{"<user>a <!-- other --></user>\n<!--META_REFINE -->", "2:1: <!-- META_REFINE --> is not built yet: <!--META_REFINE -->"},
 		{"<user>\n<!-- META_REFINE -->\na</user>", "2:1: <!-- META_REFINE --> is not built yet"},
-		{"<tool name=\"s\" type=\"custom\"/>", "1:1: <tool type=\"custom\"> is not built yet: <tool name=\"s\" type=\"custom\"/>"},
 		{"<tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>", "1:1: <tool type=\"shell\"> is not built yet: <tool name=\"s\" type=\"shell\"><policy>allow</policy></tool>"},
 	}
 	for _, tt := range tests {

@@ -45,11 +45,11 @@ type Root struct {
 	Description string
 }
 
-// unbuiltTool names the unsupported feature that the declaration uses, or returns
-// "".
+// unbuiltTool names the feature of the original system that the declaration uses, or
+// returns "".
 func unbuiltTool(n *node) string {
-	if a, ok := n.attr("type"); ok && !hosted(n) {
-		return fmt.Sprintf("<tool type=%q>", excerpt(a.Value))
+	if n.value("type") == "shell" && !hosted(n) {
+		return `<tool type="shell">`
 	}
 	return ""
 }
@@ -79,6 +79,8 @@ func (c *compiler) tool(n *node) {
 	feature := unbuiltTool(n)
 	if feature != "" {
 		c.notBuilt(n, feature)
+	} else if a, ok := n.attr("type"); ok {
+		c.failAttr(n, a, "a tool has a type or a name", "one with a type is run by the endpoint and has no name; one with a name is run here and has no type")
 	}
 	c.kind(n)
 	t := &Tool{
