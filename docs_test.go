@@ -311,7 +311,7 @@ func TestFeatures(t *testing.T) {
 			}
 		}
 	}
-	if next != 86 {
-		t.Errorf("%d rows, want 85", next-1)
+	if next != 102 {
+		t.Errorf("%d rows, want 101", next-1)
 	}
 }
