@@ -196,6 +196,9 @@ func TestEndpointItems(t *testing.T) {
 		`{"type":"tool_search_call","id":"ts_1","call_id":null,"execution":"server","arguments":{"query":"get"},"status":"completed"}`,
 		`{"type":"tool_search_output","id":"to_1","call_id":null,"execution":"server","tools":[],"status":"completed"}`,
 		`{"type":"program","id":"pr_1","call_id":"call_p","code":"get()","fingerprint":"f"}`,
+		`{"type":"multi_agent_call","id":"mac_1","action":"spawn_agent","arguments":"{\"agent_name\":\"reader\"}","call_id":"call_m","agent":{"agent_name":"/root"}}`,
+		`{"type":"multi_agent_call_output","id":"maco_1","action":"spawn_agent","call_id":"call_m","output":[{"type":"output_text","text":"started","annotations":[]}]}`,
+		`{"type":"agent_message","id":"am_1","author":"/root/reader","recipient":"/root","content":[{"type":"encrypted_content","encrypted_content":"eA=="}]}`,
 		`{"type":"agent_handoff_of_tomorrow","id":"ah_1","to":{"agent":"b"},"n":1e2}`,
 	}
 	var reply []item.Item
@@ -214,6 +217,7 @@ func TestEndpointItems(t *testing.T) {
 		item.Must(&item.ProgramOutput{ID: "po_1", CallID: "call_p", Result: "hi"}), item.Assistant("done")), agenttest.Completed(item.Assistant("bye")))
 	r.agent.Tools = []tool.Tool{echo()}
 	r.agent.Request.Tools = []item.Tool{&item.ProgrammaticTool{}, &item.ToolSearchTool{}, &item.UnknownTool{Raw: `{"type":"mind_reading","depth":1}`}}
+	r.agent.Request.Extra = item.Extra{{Name: "multi_agent", Value: `{"enabled":true}`}}
 	if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 1 {
 		t.Errorf("%+v", res)
 	}
@@ -221,7 +225,10 @@ func TestEndpointItems(t *testing.T) {
 	r.run(item.User("more"))
 	requests := r.server.Requests()
 	body := string(requests[len(requests)-1].Body)
-	for _, text := range append(texts, `"call_id":"c1","output":"hi","caller":{"type":"program","caller_id":"call_p"}`, `"type":"program_output"`, `{"type":"mind_reading","depth":1}`) {
+	if n := strings.Count(body, `"call_id":"call_m"`); n != 2 {
+		t.Errorf("%d items have the id of a call that the endpoint answered itself", n)
+	}
+	for _, text := range append(texts, `"call_id":"c1","output":"hi","caller":{"type":"program","caller_id":"call_p"}`, `"type":"program_output"`, `{"type":"mind_reading","depth":1}`, `"multi_agent":{"enabled":true}`) {
 		if !strings.Contains(body, text) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
 		}
