@@ -181,6 +181,31 @@ func TestHostedCallsAreCounted(t *testing.T) {
 	}
 }
 
+// A function that is sent in a namespace, and that the model searched for, runs like any. G1
+func TestNamespace(t *testing.T) {
+	call, err := item.ParseString(`{"type":"function_call","id":"fc_1","call_id":"c1","namespace":"crm","name":"get","arguments":"{\"id\":\"7\"}","status":"completed"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type key struct {
+		ID string `json:"id"`
+	}
+	get := func(_ context.Context, k key) (string, error) { return "customer " + k.ID, nil }
+	crm := &item.NamespaceTool{Name: "crm", Description: "Customers."}
+	r := newRig(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{tool.Must("get", "Gets a customer.", get, tool.ReadOnly(), tool.Namespace(crm), tool.Deferred())}
+	r.agent.Request.Tools = []item.Tool{&item.ToolSearchTool{}}
+	if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 1 || res.FailedCalls != 0 {
+		t.Errorf("%+v", res)
+	}
+	requests := r.server.Requests()
+	for _, text := range []string{`{"type":"namespace","name":"crm","description":"Customers.","tools":[{"type":"function","name":"get",`, `"defer_loading":true}]},{"type":"tool_search"}]`, `"output":"customer 7"`} {
+		if body := string(requests[len(requests)-1].Body); !strings.Contains(body, text) {
+			t.Errorf("the last request lacks %s\n%s", text, body)
+		}
+	}
+}
+
 // Items of the endpoint's own tools, of programs that call tools, of several agents at
 // the endpoint and of types that nobody knows are kept and sent again byte for byte;
 // calls of a program run like any, and their outputs name the program. G1 I1

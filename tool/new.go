@@ -67,6 +67,7 @@ func New[In, Out any](name, description string, fn func(context.Context, In) (Ou
 		}
 	}
 	def := item.FunctionTool{Name: name, Description: description, Parameters: s.text, Strict: &strict}
+	c.define(&def.DeferLoading, &def.AllowedCallers)
 	return &typed[In, Out]{def: def, annotations: c.annotations, schema: s, fn: fn}, nil
 }
 
@@ -164,6 +165,7 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 	switch d := def.(type) {
 	case *item.FunctionTool:
 		f := complete(d, c.strict)
+		c.define(&f.DeferLoading, &f.AllowedCallers)
 		t.function = f
 		if t.schema, err = schemaOf(f, goExpressions); err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
@@ -173,10 +175,14 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 			return nil, fmt.Errorf("tool %s: option Strict: a custom tool has no schema", name)
 		}
 		custom := *d
+		c.define(&custom.DeferLoading, &custom.AllowedCallers)
 		t.custom = &custom
 	default:
 		if c.strict != nil {
 			return nil, fmt.Errorf("tool %s: option Strict: the tool has no schema of ours", name)
+		}
+		if c.deferred || len(c.callers) > 0 {
+			return nil, fmt.Errorf("tool %s: options Deferred and Callers: they are for functions and custom tools", name)
 		}
 		if field, _ := item.MissingOption(def); field != "" {
 			return nil, fmt.Errorf("tool %s: the %T has no %s: set the field", name, def, field)

@@ -19,6 +19,10 @@ type Option func(*config)
 type config struct {
 	annotations Annotations
 	noRate      bool // the option RateLimit has no rate
+	noCallers   bool // the option Callers names nobody
+	noNamespace bool // the option Namespace has no group
+	deferred    bool
+	callers     []string
 	strict      *bool
 	parameters  item.JSON
 	compile     func(item.JSON) (*schema, error) // reads parameters; set together with them
@@ -135,6 +139,9 @@ func configOf(opts []Option) (config, error) {
 		return c, fmt.Errorf("timeout %v is negative", c.annotations.Timeout)
 	}
 	if err := c.annotations.checkPace(); err != nil {
+		return c, err
+	}
+	if err := c.checkDefinition(); err != nil {
 		return c, err
 	}
 	switch c.annotations.Approval {

@@ -62,6 +62,13 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if s.byName[e.name] != nil {
 			return nil, fmt.Errorf("tool %s is declared twice", e.name)
 		}
+		if group := e.annotations.Namespace; group != nil {
+			for _, other := range s.entries {
+				if o := other.annotations.Namespace; o != nil && o.Name == group.Name && o.Description != group.Description {
+					return nil, fmt.Errorf("tools %s and %s: the namespace %s has two descriptions", other.name, e.name, group.Name)
+				}
+			}
+		}
 		if k, ok := t.(keeper); ok {
 			s.store = k.keeps()
 		}
@@ -80,6 +87,9 @@ func newEntry(t Tool) (*entry, error) {
 	kind, _ := item.CallKindOf(def)
 	own := AnnotationsOf(t)
 	if err := own.checkPace(); err != nil {
+		return nil, fmt.Errorf("tool %s: %w", name, err)
+	}
+	if err := own.checkNamespace(def); err != nil {
 		return nil, fmt.Errorf("tool %s: %w", name, err)
 	}
 	e := &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: own}
@@ -175,12 +185,12 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Definitions returns the definitions for a request, in the order of the set. They
-// are shared and must not be changed.
+// Definitions returns the definitions for a request, in the order of the set, those of a
+// [Namespace] where its first one is. They are shared and must not be changed.
 func (s *Set) Definitions() []item.Tool {
 	defs := make([]item.Tool, 0, s.Len())
 	for _, e := range s.list() {
-		defs = append(defs, e.def)
+		defs = grouped(defs, e)
 	}
 	return defs
 }

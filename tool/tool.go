@@ -143,6 +143,9 @@ type Annotations struct {
 	// Folders compares the paths of the tool's calls with folders, for rules; nil means
 	// that only the texts are known.
 	Folders Folders
+	// Namespace is the group in which the tool is sent, if it is not nil: see the option
+	// [Namespace].
+	Namespace *item.NamespaceTool
 }
 
 // Folders compares paths as a model writes them.

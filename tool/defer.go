@@ -1,0 +1,95 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// Deferred holds the tool's definition back until the model finds the tool by a search,
+// which saves tokens if there are many tools. It needs an [item.ToolSearchTool] among the
+// request's tools, and an endpoint that has it.
+func Deferred() Option { return func(c *config) { c.deferred = true } }
+
+// Callers says who may call the tool: the model ([item.AllowDirect]), a program that it
+// writes ([item.AllowProgrammatic]; see [item.ProgrammaticTool]), or both. Without it the
+// endpoint's default applies, which is the model.
+func Callers(callers ...string) Option {
+	return func(c *config) { c.callers, c.noCallers = callers, len(callers) == 0 }
+}
+
+// Namespace puts the tool into a group, which has a name and a description for the model.
+// Tools with an equal group are sent together, where the first of them is. The Tools of
+// group must be empty. Names of tools stay unique in a [Set]; rules and [Call.Name] do not
+// have the group's name.
+func Namespace(group *item.NamespaceTool) Option {
+	return func(c *config) { c.annotations.Namespace, c.noNamespace = group, group == nil }
+}
+
+// checkDefinition reports options about a definition that cannot be meant.
+func (c *config) checkDefinition() error {
+	if c.noNamespace {
+		return errors.New("namespace: the option Namespace has a nil group: leave it out, or give it one with a Name")
+	}
+	if c.noCallers {
+		return errors.New("callers: nobody could call the tool: leave the option Callers out, or name them")
+	}
+	for _, name := range c.callers {
+		if name != item.AllowDirect && name != item.AllowProgrammatic {
+			return fmt.Errorf("callers: there is no caller %q: want %s or %s", name, item.AllowDirect, item.AllowProgrammatic)
+		}
+	}
+	return nil
+}
+
+// define adds what the options say to the members of a definition.
+func (c *config) define(deferLoading **bool, allowedCallers *[]string) {
+	if c.deferred {
+		*deferLoading = new(true)
+	}
+	if len(c.callers) > 0 {
+		*allowedCallers = slices.Clone(c.callers)
+	}
+}
+
+// checkNamespace reports a group that cannot be sent with a definition.
+func (a *Annotations) checkNamespace(def item.Tool) error {
+	group := a.Namespace
+	if group == nil {
+		return nil
+	}
+	switch def.(type) {
+	case *item.FunctionTool, *item.CustomTool:
+	default:
+		return fmt.Errorf("namespace: a group has functions and custom tools, not %s", def.ToolType())
+	}
+	if len(group.Tools) > 0 {
+		return errors.New("namespace: the group has Tools of its own: leave them empty, because those with the option are its tools")
+	}
+	if err := CheckName(group.Name); err != nil {
+		return fmt.Errorf("namespace: %w", err)
+	}
+	return nil
+}
+
+// grouped appends a definition to a list, inside its group if it has one.
+func grouped(list []item.Tool, e *entry) []item.Tool {
+	group := e.annotations.Namespace
+	if group == nil {
+		return append(list, e.def)
+	}
+	for _, def := range list {
+		if n, ok := def.(*item.NamespaceTool); ok && n.Name == group.Name {
+			n.Tools = append(n.Tools, e.def)
+			return list
+		}
+	}
+	n := *group
+	n.Tools = []item.Tool{e.def}
+	return append(list, &n)
+}
