@@ -19,8 +19,11 @@ type composer struct {
 	at   int // the cursor, as an offset in bytes
 
 	undo, redo []state
-	typing     bool   // the last change was a typed character, which undo takes back with those before it
-	killed     string // what ctrl+y puts back
+	typing     bool     // the last change was a typed character, which undo takes back with those before it
+	killed     string   // what ctrl+y puts back
+	older      []string // what was deleted before, newest last, for alt+y
+	put        []int    // where the last ctrl+y began, and how far back alt+y went; nil after other keys
+	mark       int      // where ctrl+space was, plus one; 0 means nowhere
 
 	history []string // what was sent, oldest first
 	shown   int      // how far back the history is shown, from 1; 0 means the draft
@@ -61,7 +64,7 @@ func (c *composer) set(text string) {
 
 // clear empties the draft, which cannot be taken back.
 func (c *composer) clear() {
-	c.text, c.at, c.undo, c.redo, c.shown, c.pastes = "", 0, nil, nil, 0, nil
+	c.text, c.at, c.undo, c.redo, c.shown, c.pastes, c.mark = "", 0, nil, nil, 0, nil, 0
 }
 
 // remember adds a sent text to the history.
@@ -109,10 +112,43 @@ func (c *composer) remove(from, to int, keep bool) {
 	}
 	c.change(false)
 	if keep {
-		c.killed = c.text[from:to]
+		c.kill(c.text[from:to])
 	}
 	c.text = c.text[:from] + c.text[to:]
 	c.at = from
+}
+
+// mostKilled is the number of deleted texts that alt+y goes through.
+const mostKilled = 20
+
+// kill keeps a deleted text for ctrl+y.
+func (c *composer) kill(text string) {
+	if c.older = append(c.older, text); len(c.older) > mostKilled {
+		c.older = slices.Delete(c.older, 0, 1)
+	}
+	c.killed = text
+}
+
+// yank puts back what was deleted last, or, right after that, what was deleted before it.
+func (c *composer) yank(before []int, pop bool) {
+	switch {
+	case !pop:
+		c.put = []int{c.at, 0}
+		c.insert(c.killed, false)
+	case before != nil && len(c.older) > 0:
+		back := (before[1] + 1) % len(c.older)
+		c.remove(before[0], c.at, false)
+		c.insert(c.older[len(c.older)-1-back], false)
+		c.put = []int{before[0], back}
+	}
+}
+
+// region returns what is between the mark and the cursor. It reports false without a mark.
+func (c *composer) region() (from, to int, ok bool) {
+	if c.mark == 0 || c.mark-1 > len(c.text) {
+		return 0, 0, false
+	}
+	return min(c.mark-1, c.at), max(c.mark-1, c.at), true
 }
 
 // before returns the place one character before another, and after the one behind it. A
@@ -238,8 +274,8 @@ func (c *composer) takeBack(from, to *[]state) {
 
 // key applies a key, and reports whether it is one of the composer's.
 func (c *composer) key(name, text string) bool {
-	typing := c.typing
-	c.typing = false
+	typing, put := c.typing, c.put
+	c.typing, c.put = false, nil
 	switch name {
 	case "ctrl+j", "alt+enter", "shift+enter":
 		c.insert("\n", false)
@@ -276,11 +312,25 @@ func (c *composer) key(name, text string) bool {
 	case "ctrl+u":
 		c.remove(c.lineBegin(c.at), c.at, true)
 	case "ctrl+w", "alt+backspace":
-		c.remove(c.wordBefore(c.at), c.at, true)
+		from, to, marked := c.region()
+		if !marked || name != "ctrl+w" {
+			from, to = c.wordBefore(c.at), c.at
+		}
+		c.remove(from, to, true)
+		c.mark = 0
+	case "ctrl+space", "ctrl+@":
+		c.mark = c.at + 1
+	case "alt+w":
+		if from, to, marked := c.region(); marked {
+			c.kill(c.text[from:to])
+			c.mark = 0
+		}
 	case "alt+d":
 		c.remove(c.at, c.wordAfter(c.at), true)
 	case "ctrl+y":
-		c.insert(c.killed, false)
+		c.yank(put, false)
+	case "alt+y":
+		c.yank(put, true)
 	case "ctrl+_", "ctrl+/", "ctrl+7":
 		c.takeBack(&c.undo, &c.redo)
 	case "alt+_":

@@ -63,7 +63,7 @@ func (t *Terminal) pass(lines []string) {
 // switchFull enters the full screen or comes back from it, if the person wants that.
 func (t *Terminal) switchFull(width, height int) error {
 	switch {
-	case t.wantFull == t.full.on:
+	case (t.wantFull || t.browse.on) == t.full.on:
 		return nil
 	case t.full.on:
 		return t.exitFull(width, height)
@@ -72,12 +72,19 @@ func (t *Terminal) switchFull(width, height int) error {
 		return err
 	}
 	t.full = full{on: true, entered: [2]int{width, height}}
-	_, err := io.WriteString(t.screen.out, enterFull)
+	enter := enterFull
+	if t.allKeys { // each of the two screens has its own state
+		enter += keysOn
+	}
+	_, err := io.WriteString(t.screen.out, enter)
 	return err
 }
 
 func (t *Terminal) exitFull(width, height int) error {
 	back := leaveFull + "\r"
+	if t.allKeys {
+		back = keysOff + back
+	}
 	if t.full.entered != [2]int{width, height} {
 		// Where the cursor is then, terminals disagree about: what comes next goes below everything.
 		back += "\x1b[999B\r\n"
@@ -197,14 +204,21 @@ func (t *Terminal) view(width, room int) []string {
 // paint returns what draws the full screen, or nil if it is drawn already.
 func (t *Terminal) paint(width, height int, now time.Time) []byte {
 	f := &t.full
-	live := t.live(width, height, now)
-	room := max(0, height-len(live.rows))
-	rows := t.view(max(2, width-1), room)
-	for len(rows) < room {
-		rows = append(rows, "")
+	var rows []string
+	row, col := 0, 0
+	if t.browse.on {
+		rows, row = t.browsed(width, height)
+	} else {
+		live := t.live(width, height, now)
+		room := max(0, height-len(live.rows))
+		rows = t.view(max(2, width-1), room)
+		for len(rows) < room {
+			rows = append(rows, "")
+		}
+		row, col = len(rows)+live.row, live.col
+		rows = append(rows, live.rows...)
 	}
-	row, col := len(rows)+live.row, live.col
-	rows = t.themed(append(rows, live.rows...))
+	rows = t.themed(rows)
 
 	whole := width != f.width || height != f.height || f.drawn == nil
 	if !whole && len(t.raw) == 0 && row == f.row && col == f.col && slices.Equal(rows, f.drawn) {

@@ -22,6 +22,9 @@ func (t *Terminal) event(ev uv.Event) {
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
 	case uv.PasteEvent:
+		if t.browse.on {
+			return
+		}
 		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
 		t.hint, t.asked = "", false
 	case uv.FocusEvent:
@@ -32,13 +35,18 @@ func (t *Terminal) event(ev uv.Event) {
 		t.answered(ev)
 	case uv.MouseWheelEvent:
 		t.wheel(ev)
+	case uv.KeyboardEnhancementsEvent:
+		if !t.allKeys {
+			t.allKeys = true
+			t.raw = append(t.raw, keysOn...)
+		}
 	case uv.KeyPressEvent:
-		t.key(uv.Key(ev).Keystroke(), ev.Text)
+		t.key(keystroke(ev), ev.Text)
 	case uv.MultiEvent:
 		for _, one := range ev {
 			switch one := one.(type) {
 			case uv.KeyPressEvent:
-				t.key(uv.Key(one).Keystroke(), one.Text)
+				t.key(keystroke(one), one.Text)
 			case uv.MouseWheelEvent:
 				t.wheel(one)
 			}
@@ -47,10 +55,27 @@ func (t *Terminal) event(ev uv.Event) {
 	}
 }
 
+// keystroke returns the name of a key. Terminals that tell all keys apart send Shift with those that
+// need it.
+func keystroke(ev uv.KeyPressEvent) string {
+	name := uv.Key(ev).Keystroke()
+	switch name {
+	case "ctrl+shift+-", "ctrl+-":
+		return "ctrl+_"
+	case "alt+shift+-":
+		return "alt+_"
+	}
+	return name
+}
+
 // wheel scrolls the full screen.
 func (t *Terminal) wheel(ev uv.MouseWheelEvent) {
 	switch {
 	case !t.full.on:
+	case t.browse.on && ev.Button == uv.MouseWheelUp:
+		t.browse.top -= wheelRows
+	case t.browse.on && ev.Button == uv.MouseWheelDown:
+		t.browse.top += wheelRows
 	case ev.Button == uv.MouseWheelUp:
 		t.scroll(-wheelRows)
 	case ev.Button == uv.MouseWheelDown:
@@ -63,8 +88,15 @@ func (t *Terminal) key(name, text string) {
 	if t.find.on && t.search(name, text) {
 		return
 	}
+	if t.opts.Vi && !t.asking && !t.browse.on && t.viKey(name, text) {
+		return
+	}
 	asked, escaped, prefix := t.asked, t.escaped, t.prefix
 	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+	if t.browse.on && name != "ctrl+z" {
+		t.browseKey(name)
+		return
+	}
 	if prefix != "" && name == "ctrl+e" {
 		t.edit()
 		return
@@ -98,6 +130,10 @@ func (t *Terminal) key(name, text string) {
 		} else {
 			t.compose.key("delete", "")
 		}
+	case "ctrl+o", "ctrl+g":
+		t.look(name == "ctrl+g")
+	case "ctrl+v":
+		t.pasteClipboard()
 	case "ctrl+z":
 		t.suspend()
 	case "ctrl+l":
@@ -127,6 +163,29 @@ func (t *Terminal) key(name, text string) {
 	default:
 		t.compose.key(name, text)
 	}
+}
+
+// pasteClipboard puts the clipboard into the draft, when it is read.
+func (t *Terminal) pasteClipboard() {
+	read := t.clipboard
+	if read == nil {
+		return
+	}
+	t.hint = "reading the clipboard"
+	go func() {
+		text, err := read()
+		insert := func() {
+			if t.hint = ""; err != nil {
+				t.hint = Shown(err.Error())
+				return
+			}
+			t.compose.paste(text)
+		}
+		select {
+		case t.jobs <- insert:
+		case <-t.quit:
+		}
+	}()
 }
 
 // find is a search in the history.

@@ -113,6 +113,9 @@ func (t *Terminal) below(now time.Time) string {
 	if t.find.on {
 		return "search in what you said: " + t.find.query + " (Ctrl-R: older, Esc: back)"
 	}
+	if t.line != nil {
+		return ":" + *t.line
+	}
 	if t.hint != "" {
 		return t.hint
 	}
@@ -122,6 +125,9 @@ func (t *Terminal) below(now time.Time) string {
 	status := t.status
 	if t.mode > 0 {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
+	}
+	if name := t.vi.name(); name != "" {
+		status = strings.TrimSuffix(name+" · "+status, " · ")
 	}
 	if t.full.held {
 		status = strings.TrimSuffix("scrolled, Ctrl-End: to the end · "+status, " · ")

@@ -49,6 +49,8 @@ type Options struct {
 	TrueColour bool
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
+	// Vi means that the draft has the keys of vi.
+	Vi bool
 	// Still means that little moves: a reply appears line by line, and times pass in steps of ten
 	// seconds.
 	Still bool
@@ -83,6 +85,8 @@ type Terminal struct {
 	mode    int    // in Modes
 	hint    string // about the last key
 	compose composer
+	vi      vi
+	line    *string // the command line of vi
 	queue   []string
 	stop    func()             // ends the work, or nil if nothing works
 	steer   func(string) error // says something to the work
@@ -94,12 +98,15 @@ type Terminal struct {
 	lost    bool // the terminal is gone, and the work goes on
 	asked   bool // ctrl+c was typed in an empty draft
 	escaped bool // esc was typed while nothing worked
+	allKeys bool // the terminal sends keys such as Shift+Enter
 	blurred bool // the window does not have the focus, as far as the terminal tells
 	worked  time.Time
 	prefix  string // ctrl+x
 	can     ability
 
 	full      full
+	outline   Outline
+	browse    browse
 	wantFull  bool // the person wants the full screen
 	dropped   int  // lines before those of past
 	pastBytes int  // of past
@@ -107,7 +114,8 @@ type Terminal struct {
 	draft     string // the file that keeps the draft, or ""
 	kept      string // what that file holds
 
-	values func(command, begin string) []string
+	values    func(command, begin string) []string
+	clipboard func() (string, error)
 
 	wake   chan struct{}
 	jobs   chan func()   // for run, which calls them with mu held
@@ -136,9 +144,15 @@ const (
 // xtermJS are programs whose terminals are xterm.js.
 var xtermJS = []string{"vscode", "Hyper", "Tabby"}
 
-// begin and end are sent when the terminal is taken over and given back: pastes are marked, and
-// the terminal tells when its window gets and loses the focus.
-const begin, end = "\x1b[?2004h\x1b[?1004h", "\x1b[?1004l\x1b[?2004l"
+// begin and end are sent when the terminal is taken over and given back: pastes are marked, the
+// terminal tells when its window gets and loses the focus, and it is asked whether it can tell keys
+// such as Shift+Enter from others. If it can, keysOn switches that on, and keysOff off again.
+const (
+	begin   = "\x1b[?2004h\x1b[?1004h\x1b[?u"
+	end     = "\x1b[?1004l\x1b[?2004l"
+	keysOn  = "\x1b[>1u"
+	keysOff = "\x1b[<u"
+)
 
 // Open takes over a terminal, and draws the first frame. Close must be called before the
 // program ends.
@@ -180,7 +194,12 @@ func (t *Terminal) leave() {
 	}
 	err = errors.Join(err, t.flush(width))
 	if err == nil {
-		_, err = io.WriteString(t.opts.Out, end)
+		off := end
+		if t.allKeys {
+			off = keysOff + end
+		}
+		t.allKeys = false
+		_, err = io.WriteString(t.opts.Out, off)
 	}
 	t.fail(err)
 }
@@ -425,6 +444,20 @@ func (t *Terminal) Complete(values func(command, begin string) []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.values = values
+}
+
+// Pasting sets what reads the clipboard for Ctrl+V. It may take a while.
+func (t *Terminal) Pasting(read func() (string, error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.clipboard = read
+}
+
+// AllKeys reports whether the terminal sends keys such as Shift+Enter.
+func (t *Terminal) AllKeys() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.allKeys
 }
 
 // ErrNoEditor is the error of [Terminal.Edit] if there is no editor.

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	uv "github.com/charmbracelet/ultraviolet"
 	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -321,6 +322,12 @@ func TestComposer(t *testing.T) {
 		{[]string{"👩‍👩‍👧!", "left", "left", "delete"}, "|!"},
 		{[]string{"one two", "ctrl+w", "ctrl+y", "ctrl+y"}, "one twotwo|"},
 		{[]string{"one two", "alt+b", "ctrl+k"}, "one |"},
+		{[]string{"one two", "ctrl+w", "ctrl+u", "ctrl+y", "alt+y"}, "two|"},
+		{[]string{"one two", "ctrl+w", "ctrl+u", "ctrl+y", "alt+y", "alt+y", "!"}, "one !|"},
+		{[]string{"one two", "ctrl+w", "x", "alt+y"}, "one x|"},
+		{[]string{"one two", "home", "ctrl+space", "end", "left", "ctrl+w"}, "|o"},
+		{[]string{"one two", "alt+b", "ctrl+space", "home", "alt+w", "ctrl+y"}, "one |one two"},
+		{[]string{"ab", "ctrl+space", "ctrl+u", "ctrl+w"}, "|"},
 		{[]string{"one two", "home", "alt+d"}, "| two"},
 		{[]string{"one", "ctrl+j", "two", "up", "end", "!"}, "one!|\ntwo"},
 		{[]string{"one", "ctrl+j", "日本", "up", "down", "x"}, "one\n日本x|"},
@@ -600,5 +607,66 @@ func TestStill(t *testing.T) {
 	b.end()
 	if got := b.vt.text(); !cmp.Equal(got, []string{"whole", "half"}) {
 		t.Errorf("the transcript is %q", got)
+	}
+}
+
+// TestAllKeys proves that a terminal which can tell all keys apart does so while the program has it,
+// on both of its screens, and not before it said so.
+func TestAllKeys(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	var raw strings.Builder
+	b.t.screen.out = &raw
+	b.draw(t)
+	if strings.Contains(raw.String(), keysOn) {
+		t.Error("it is switched on unasked")
+	}
+	b.t.event(uv.KeyboardEnhancementsEvent{})
+	b.t.event(uv.KeyboardEnhancementsEvent{})
+	if got := strings.Count(string(b.t.raw), keysOn); got != 1 {
+		t.Errorf("it is switched on %d times", got)
+	}
+	b.t.wantFull = true
+	_ = b.t.switchFull(80, 24)
+	b.t.wantFull = false
+	_ = b.t.switchFull(80, 24)
+	if text := raw.String(); strings.Count(text, keysOn) != 1 || strings.Count(text, keysOff) != 1 || strings.Index(text, keysOff) < strings.Index(text, keysOn) {
+		t.Errorf("the other screen: %q", text)
+	}
+	for _, k := range []struct {
+		key  uv.KeyPressEvent
+		want string
+	}{
+		{uv.KeyPressEvent{Code: uv.KeyEnter, Mod: uv.ModShift}, "one\n|"},
+		{uv.KeyPressEvent{Code: '-', Mod: uv.ModCtrl | uv.ModShift}, "one|"},
+		{uv.KeyPressEvent{Code: '-', Mod: uv.ModAlt | uv.ModShift}, "one\n|"},
+	} {
+		if b.t.compose.text == "" {
+			b.t.compose.insert("one", false)
+		}
+		b.t.event(k.key)
+		if got := b.t.compose.text + "|"; got != k.want {
+			t.Errorf("after %s: %q, want %q", uv.Key(k.key).Keystroke(), got, k.want)
+		}
+	}
+}
+
+// TestPasteClipboard proves that Ctrl+V inserts what the clipboard holds, and says what is wrong with
+// it, without waiting for it.
+func TestPasteClipboard(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.jobs = make(chan func())
+	held, problem := "text", error(nil)
+	b.t.Pasting(func() (string, error) { return held, problem })
+	b.press("ctrl+v", "")
+	b.press("a", "a")
+	(<-b.t.jobs)()
+	if b.t.compose.text != "atext" || b.t.hint != "" {
+		t.Errorf("the draft is %q, the hint %q", b.t.compose.text, b.t.hint)
+	}
+	problem = io.ErrUnexpectedEOF
+	b.press("ctrl+v", "")
+	(<-b.t.jobs)()
+	if b.t.compose.text != "atext" || b.t.hint != problem.Error() {
+		t.Errorf("the draft is %q, the hint %q", b.t.compose.text, b.t.hint)
 	}
 }

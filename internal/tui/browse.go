@@ -1,0 +1,266 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"slices"
+	"strings"
+)
+
+// This file is the look into calls: an outline of them, and beside or below it the text of the chosen
+// one. It takes the whole screen, in the usual view and in the full screen.
+
+// Node is a row of an outline.
+type Node struct {
+	// Key identifies the node. Those below it come behind it, with a higher Depth.
+	Key   string
+	Depth int
+	Label string
+	// Agent says that it is a subagent: it can be entered, so that only what is below it is shown.
+	Agent bool
+	// Version changes with the node's text.
+	Version int
+}
+
+// Outline is what Ctrl+O and Ctrl+G look into. Its functions must not call methods of the terminal,
+// and may be called at any time.
+type Outline struct {
+	Nodes func() []Node
+	Text  func(key string) string
+}
+
+// browse is the state of the look into calls. Its zero value is one that is not shown.
+type browse struct {
+	on     bool
+	at     string          // the key of the chosen node
+	inside []string        // the keys of the nodes that were entered
+	folded map[string]bool // nodes whose inner ones are hidden
+	top    int             // the first visible row of the text
+	room   int             // visible rows of the text
+
+	rows    []string // of the text
+	of      string   // whose text that is
+	version int
+	width   int
+}
+
+// wideBrowse is from how many columns on the text stands beside the outline.
+const wideBrowse = 90
+
+const browseHint = "Up, Down: choose · PgUp, PgDn: scroll · Left, Right: fold · Enter: into a subagent · e: $EDITOR · Esc: back"
+
+// Browse sets what Ctrl+O and Ctrl+G look into.
+func (t *Terminal) Browse(o Outline) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.outline = o
+}
+
+// look opens the look into calls at the last node, or the last subagent.
+func (t *Terminal) look(agents bool) {
+	if t.outline.Nodes == nil {
+		return
+	}
+	for _, n := range slices.Backward(t.outline.Nodes()) {
+		if !agents || n.Agent {
+			t.browse = browse{on: true, at: n.Key, folded: map[string]bool{}, width: -1}
+			t.full.drawn = nil
+			return
+		}
+	}
+	t.hint = "there was no call yet"
+	if agents {
+		t.hint = "there was no subagent yet"
+	}
+}
+
+// nodes returns the visible nodes, and which of them is chosen: -1 if there is none.
+func (t *Terminal) nodes() (list []Node, chosen int) {
+	b := &t.browse
+	all := t.outline.Nodes()
+	if len(b.inside) > 0 {
+		all = below(all, b.inside[len(b.inside)-1])
+	}
+	hidden := -1 // nodes that are deeper than this are hidden
+	for _, n := range all {
+		if hidden >= 0 && n.Depth > hidden {
+			continue
+		}
+		if hidden = -1; b.folded[n.Key] {
+			hidden = n.Depth
+		}
+		list = append(list, n)
+	}
+	chosen = slices.IndexFunc(list, func(n Node) bool { return n.Key == b.at })
+	if chosen < 0 && len(list) > 0 {
+		chosen = len(list) - 1
+		b.at = list[chosen].Key
+	}
+	return list, chosen
+}
+
+// below returns a node and those below it.
+func below(all []Node, key string) []Node {
+	first := slices.IndexFunc(all, func(n Node) bool { return n.Key == key })
+	if first < 0 {
+		return nil
+	}
+	last := first + 1
+	for last < len(all) && all[last].Depth > all[first].Depth {
+		last++
+	}
+	return all[first:last]
+}
+
+// browseKey applies a key to the look into calls.
+func (t *Terminal) browseKey(name string) {
+	b := &t.browse
+	list, chosen := t.nodes()
+	if chosen < 0 {
+		t.browse = browse{}
+		return
+	}
+	move := func(to int) {
+		if to = min(max(to, 0), len(list)-1); list[to].Key != b.at {
+			b.at, b.top = list[to].Key, 0
+		}
+	}
+	switch name {
+	case "up", "k", "ctrl+p":
+		move(chosen - 1)
+	case "down", "j", "ctrl+n":
+		move(chosen + 1)
+	case "pgup", "b":
+		b.top -= max(1, b.room-1)
+	case "pgdown", "space":
+		b.top += max(1, b.room-1)
+	case "home", "g":
+		b.top = 0
+	case "end", "G", "shift+g":
+		b.top = len(b.rows)
+	case "left", "h":
+		inner := chosen+1 < len(list) && list[chosen+1].Depth > list[chosen].Depth
+		if inner {
+			b.folded[b.at] = true
+			break
+		}
+		for up := chosen - 1; up >= 0; up-- {
+			if list[up].Depth < list[chosen].Depth {
+				move(up)
+				break
+			}
+		}
+	case "right", "l":
+		delete(b.folded, b.at)
+	case "enter":
+		if delete(b.folded, b.at); list[chosen].Agent && (len(b.inside) == 0 || b.inside[len(b.inside)-1] != b.at) {
+			b.inside = append(b.inside, b.at)
+		}
+	case "e":
+		if _, err := t.editText(t.outline.Text(b.at), ".txt"); err != nil {
+			t.hint = Shown(err.Error())
+		}
+	case "ctrl+l":
+		t.full.drawn = nil
+	case "esc", "q", "backspace":
+		if len(b.inside) > 0 {
+			b.at, b.inside = b.inside[len(b.inside)-1], b.inside[:len(b.inside)-1]
+			break
+		}
+		t.browse = browse{}
+	case "ctrl+o", "ctrl+g", "ctrl+c", "ctrl+d":
+		t.browse = browse{}
+	}
+}
+
+// browsed returns the rows of the look into calls, and the row of the chosen node.
+func (t *Terminal) browsed(width, height int) (rows []string, row int) {
+	b := &t.browse
+	width = max(4, width-1)
+	list, chosen := t.nodes()
+	if chosen < 0 {
+		return make([]string, height), 0
+	}
+	hint := browseHint
+	switch {
+	case t.hint != "":
+		hint = t.hint
+	case t.asking:
+		hint = "a question waits for you: Esc goes back to it"
+	case len(b.inside) > 0:
+		hint = "Esc: out of the subagent · " + browseHint
+	}
+	room := max(1, height-1)
+	if width >= wideBrowse {
+		left := min(60, width*2/5)
+		names, at := t.outlined(list, chosen, left, room)
+		text := t.browseText(list[chosen], width-left-3, room)
+		for i := range room {
+			name, line := at1(names, i), at1(text, i)
+			rows = append(rows, name+strings.Repeat(" ", max(0, left-columns(name)))+t.styled(" │ ", dim)+line)
+		}
+		row = at
+	} else {
+		most := max(1, min(len(list), room/3))
+		names, at := t.outlined(list, chosen, width, most)
+		rows, row = names, at
+		if len(rows) < room {
+			rows = append(rows, t.styled(strings.Repeat("─", width), dim))
+		}
+		rows = append(rows, t.browseText(list[chosen], width, room-len(rows))...)
+		for len(rows) < room {
+			rows = append(rows, "")
+		}
+	}
+	if height > 1 {
+		rows = append(rows, t.styled(fitted(hint, width), dim))
+	}
+	return rows, row
+}
+
+func at1(rows []string, i int) string {
+	if i < len(rows) {
+		return rows[i]
+	}
+	return ""
+}
+
+// outlined returns the rows of nodes around the chosen one, which has a mark.
+func (t *Terminal) outlined(list []Node, chosen, width, most int) (rows []string, row int) {
+	from := min(max(0, chosen-most/2), max(0, len(list)-most))
+	for i := from; i < min(len(list), from+most); i++ {
+		n := list[i]
+		fold := " "
+		switch {
+		case t.browse.folded[n.Key]:
+			fold = "▸"
+		case i+1 < len(list) && list[i+1].Depth > n.Depth:
+			fold = "▾"
+		}
+		mark, style := " ", ""
+		if i == chosen {
+			mark, style, row = "›", bold, len(rows)
+		}
+		text := fitted(mark+strings.Repeat("  ", n.Depth-list[0].Depth)+fold+" "+Shown(strings.ReplaceAll(n.Label, "\n", " ")), width)
+		if style != "" {
+			text = t.styled(text, style)
+		}
+		rows = append(rows, text)
+	}
+	return rows, row
+}
+
+// browseText returns the visible rows of a node's text.
+func (t *Terminal) browseText(n Node, width, room int) []string {
+	b := &t.browse
+	if b.of != n.Key || b.version != n.Version || b.width != width {
+		b.of, b.version, b.width, b.rows = n.Key, n.Version, width, nil
+		for line := range strings.SplitSeq(strings.TrimRight(t.outline.Text(n.Key), "\n"), "\n") {
+			b.rows = append(b.rows, wrapped(Shown(line), width)...)
+		}
+	}
+	b.room = max(0, room)
+	b.top = max(0, min(b.top, len(b.rows)-b.room))
+	return b.rows[b.top:min(len(b.rows), b.top+b.room)]
+}

@@ -1,0 +1,843 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// This file has the keys of vi, for the draft.
+
+// viMode is what keys do to a draft.
+type viMode int
+
+const (
+	viInsert viMode = iota
+	viNormal
+	viVisual
+	viLines // visual, by lines
+)
+
+// vi is the state of vi's keys. Its zero value is in the mode that inserts.
+type vi struct {
+	mode      viMode
+	keys      []string // of a command that is not complete
+	anchor    int      // where the selection begins
+	registers map[string]register
+	sought    [2]string // the last of f F t T, and its character
+
+	record, last []viKey // the keys of this command, and of the last change
+	inserting    bool    // record goes on while text is inserted
+	replaying    bool
+}
+
+type viKey struct{ name, text string }
+
+// register holds a text, and whether it is whole lines.
+type register struct {
+	text  string
+	lines bool
+}
+
+// name returns what the status line says.
+func (v *vi) name() string {
+	name := [...]string{"", "NORMAL", "VISUAL", "VISUAL LINE"}[v.mode]
+	if len(v.keys) > 0 {
+		name += " " + strings.Join(v.keys, "")
+	}
+	return name
+}
+
+// key applies a key, and reports whether it is one of vi's.
+func (v *vi) key(c *composer, name, text string) bool {
+	if v.mode == viInsert {
+		if v.inserting && !v.replaying {
+			v.record = append(v.record, viKey{name, text})
+		}
+		if name != "esc" {
+			return false
+		}
+		if v.inserting {
+			v.last, v.inserting = v.record, false
+		}
+		v.mode, v.keys = viNormal, nil
+		if c.at > c.lineBegin(c.at) {
+			c.at = c.before(c.at)
+		}
+		return true
+	}
+	switch {
+	case name == "esc":
+		waits := len(v.keys) > 0 || v.mode != viNormal
+		v.mode, v.keys = viNormal, nil
+		return waits
+	case name == "ctrl+r":
+		c.takeBack(&c.redo, &c.undo)
+		v.keys = nil
+		return true
+	case name == "left", name == "backspace":
+		text = "h"
+	case name == "right":
+		text = "l"
+	case name == "down":
+		text = "j"
+	case name == "up":
+		text = "k"
+	case name == "home":
+		text = "0"
+	case name == "end":
+		text = "$"
+	case text == "":
+		return false
+	}
+	if len(v.keys) == 0 && !v.replaying {
+		v.record = nil
+	}
+	if !v.replaying {
+		v.record = append(v.record, viKey{name, text})
+	}
+	before := c.text
+	v.keys = append(v.keys, text)
+	if v.run(c) {
+		v.keys = nil
+		switch {
+		case v.replaying:
+		case v.mode == viInsert:
+			v.inserting = true
+		case c.text != before && text != "u":
+			v.last = v.record
+		}
+	}
+	v.settle(c)
+	return true
+}
+
+// settle keeps the cursor on a character.
+func (v *vi) settle(c *composer) {
+	if v.mode == viNormal && c.at > c.lineBegin(c.at) && c.at == c.lineEnd(c.at) {
+		c.at = c.before(c.at)
+	}
+}
+
+// run performs the command that the keys are, and reports false if it is not complete.
+func (v *vi) run(c *composer) (done bool) {
+	k := v.keys
+	reg := ""
+	if k[0] == `"` {
+		if len(k) < 3 {
+			return false
+		}
+		reg, k = k[1], k[2:]
+	}
+	count, counted, k := number(k)
+	if len(k) == 0 {
+		return false
+	}
+	if v.mode != viNormal {
+		return v.visual(c, reg, count, counted, k)
+	}
+	if strings.Contains("dyc><", k[0]) {
+		return v.operate(c, reg, count, counted, k)
+	}
+	at := c.at
+	switch k[0] {
+	case "i":
+		v.mode = viInsert
+	case "a":
+		if at < c.lineEnd(at) {
+			c.at = c.after(at)
+		}
+		v.mode = viInsert
+	case "I":
+		c.at, v.mode = v.first(c, at), viInsert
+	case "A":
+		c.at, v.mode = c.lineEnd(at), viInsert
+	case "o":
+		c.at, v.mode = c.lineEnd(at), viInsert
+		c.insert("\n", false)
+	case "O":
+		c.at, v.mode = c.lineBegin(at), viInsert
+		c.insert("\n", false)
+		c.at = c.before(c.at)
+	case "x", "s":
+		to := at
+		for range count {
+			if to < c.lineEnd(at) {
+				to = c.after(to)
+			}
+		}
+		v.cut(c, reg, at, to, false)
+		if k[0] == "s" {
+			v.mode = viInsert
+		}
+	case "X":
+		from := at
+		for range count {
+			if from > c.lineBegin(at) {
+				from = c.before(from)
+			}
+		}
+		v.cut(c, reg, from, at, false)
+	case "D":
+		v.cut(c, reg, at, c.lineEnd(at), false)
+	case "C":
+		v.cut(c, reg, at, c.lineEnd(at), false)
+		v.mode = viInsert
+	case "Y":
+		v.keep(reg, c, c.lineBegin(at), c.lineEnd(at), true)
+	case "r":
+		if len(k) < 2 {
+			return false
+		}
+		if at < c.lineEnd(at) {
+			c.change(false)
+			c.text = c.text[:at] + k[1] + c.text[c.after(at):]
+		}
+	case "p", "P":
+		for range count {
+			v.put(c, reg, k[0] == "P")
+		}
+	case "u":
+		c.takeBack(&c.undo, &c.redo)
+	case ".":
+		v.again(c)
+	case "v":
+		v.mode, v.anchor = viVisual, at
+	case "V":
+		v.mode, v.anchor = viLines, at
+	case "j", "k":
+		for range count {
+			if !c.vertical(k[0] == "j") {
+				c.browse(k[0] == "k")
+			}
+		}
+	default:
+		to, _, _, ok := v.motion(c, count, counted, k)
+		if ok == nil {
+			return false
+		}
+		if *ok {
+			c.at = to
+		}
+	}
+	return true
+}
+
+// number takes a count from keys. Without one it is 1.
+func number(k []string) (count int, counted bool, rest []string) {
+	n := 0
+	for n < len(k) && k[n] >= "0" && k[n] <= "9" && len(k[n]) == 1 && (n > 0 || k[n] != "0") {
+		n++
+	}
+	count, _ = strconv.Atoi(strings.Join(k[:n], ""))
+	return min(max(1, count), 9999), n > 0, k[n:]
+}
+
+// again performs the last change again.
+func (v *vi) again(c *composer) {
+	if v.replaying || len(v.last) == 0 {
+		return
+	}
+	v.replaying, v.keys = true, nil
+	for _, k := range v.last {
+		if !v.key(c, k.name, k.text) {
+			c.key(k.name, k.text)
+		}
+	}
+	v.replaying, v.mode = false, viNormal
+}
+
+// operate performs an operator with a motion or a text object.
+func (v *vi) operate(c *composer, reg string, count int, counted bool, k []string) (done bool) {
+	op := k[0]
+	more, again, k := number(k[1:])
+	if count, counted = count*more, counted || again; len(k) == 0 {
+		return false
+	}
+	at := c.at
+	var from, to int
+	lines := false
+	switch {
+	case k[0] == op:
+		from, to, lines = c.lineBegin(at), c.lineEnd(at), true
+		for range count - 1 {
+			to = c.lineEnd(min(to+1, len(c.text)))
+		}
+	case k[0] == "i" || k[0] == "a":
+		if len(k) < 2 {
+			return false
+		}
+		var ok bool
+		if from, to, lines, ok = v.object(c, k[0] == "a", k[1]); !ok {
+			return true
+		}
+	case op == "c" && k[0] == "w" && at < len(c.text) && class(c, at, false) != 0:
+		k = []string{"e"} // as vi does
+		fallthrough
+	default:
+		there, inclusive, whole, ok := v.motion(c, count, counted, k)
+		if ok == nil {
+			return false
+		}
+		if !*ok {
+			return true
+		}
+		from, to, lines = min(at, there), max(at, there), whole
+		switch {
+		case lines:
+			from, to = c.lineBegin(from), c.lineEnd(to)
+		case inclusive:
+			to = c.after(to)
+		case k[0] == "w" && strings.Contains(c.text[from:to], "\n") && to == v.first(c, to): // dw of the last word of a line
+			to = c.lineEnd(from)
+		}
+	}
+	v.apply(c, op, reg, from, to, lines)
+	return true
+}
+
+// apply performs an operator on a part of the draft.
+func (v *vi) apply(c *composer, op, reg string, from, to int, lines bool) {
+	switch op {
+	case "y":
+		v.keep(reg, c, from, to, lines)
+		c.at = from
+	case "d":
+		v.cut(c, reg, from, to, lines)
+	case "c":
+		v.keep(reg, c, from, to, lines)
+		c.remove(from, to, false)
+		c.at, v.mode = from, viInsert
+	case ">", "<":
+		v.shift(c, op == ">", from, to)
+	}
+}
+
+// shift moves lines by two columns.
+func (v *vi) shift(c *composer, right bool, from, to int) {
+	from, to = c.lineBegin(from), c.lineEnd(to)
+	lines := strings.Split(c.text[from:to], "\n")
+	for i, line := range lines {
+		switch {
+		case !right:
+			lines[i] = strings.TrimPrefix(strings.TrimPrefix(line, " "), " ")
+		case line != "":
+			lines[i] = "  " + line
+		}
+	}
+	c.change(false)
+	c.text = c.text[:from] + strings.Join(lines, "\n") + c.text[to:]
+	c.at = v.first(c, from)
+}
+
+// visual performs a command on the selection.
+func (v *vi) visual(c *composer, reg string, count int, counted bool, k []string) (done bool) {
+	from, to := min(v.anchor, c.at), max(v.anchor, c.at)
+	lines := v.mode == viLines
+	switch {
+	case lines:
+		from, to = c.lineBegin(from), c.lineEnd(to)
+	case to < len(c.text):
+		to = c.after(to)
+	}
+	op := k[0]
+	switch op {
+	case "v", "V":
+		other := map[string]viMode{"v": viVisual, "V": viLines}[op]
+		if v.mode == other {
+			other = viNormal
+		}
+		v.mode = other
+		return true
+	case "x", "X", "D":
+		op = "d"
+	case "s", "C":
+		op = "c"
+	case "Y":
+		op = "y"
+	case "p", "P":
+		held := v.registers[reg]
+		v.mode = viNormal
+		c.remove(from, to, false)
+		c.insert(held.text, false)
+		return true
+	case "j", "k":
+		for range count {
+			c.vertical(op == "j")
+		}
+		return true
+	case "i", "a":
+		if len(k) < 2 {
+			return false
+		}
+		if from, to, _, ok := v.object(c, op == "a", k[1]); ok && to > from {
+			v.anchor, c.at = from, c.before(to)
+		}
+		return true
+	}
+	if strings.Contains("dyc><", op) {
+		v.mode = viNormal
+		v.apply(c, op, reg, from, to, lines)
+		return true
+	}
+	there, _, _, ok := v.motion(c, count, counted, k)
+	if ok == nil {
+		return false
+	}
+	if *ok {
+		c.at = there
+	}
+	return true
+}
+
+// keep puts a part of the draft into a register.
+func (v *vi) keep(reg string, c *composer, from, to int, lines bool) {
+	if v.registers == nil {
+		v.registers = map[string]register{}
+	}
+	held := register{c.text[from:to], lines}
+	v.registers[reg], v.registers[""] = held, held
+	c.killed = held.text
+}
+
+// cut deletes a part of the draft and keeps it.
+func (v *vi) cut(c *composer, reg string, from, to int, lines bool) {
+	if from == to && !lines {
+		return
+	}
+	v.keep(reg, c, from, to, lines)
+	if lines {
+		switch {
+		case to < len(c.text):
+			to++
+		case from > 0:
+			from--
+		}
+	}
+	c.remove(from, to, false)
+	if c.at = min(c.at, len(c.text)); lines {
+		c.at = v.first(c, c.at)
+	}
+}
+
+// put inserts a register behind or before the cursor.
+func (v *vi) put(c *composer, reg string, before bool) {
+	held, there := v.registers[reg]
+	switch {
+	case !there:
+		return
+	case held.lines && before:
+		c.at = c.lineBegin(c.at)
+		c.insert(held.text+"\n", false)
+		c.at = v.first(c, c.at-len(held.text)-1)
+	case held.lines:
+		c.at = c.lineEnd(c.at)
+		c.insert("\n"+held.text, false)
+		c.at = v.first(c, c.at-len(held.text))
+	default:
+		if !before && c.at < c.lineEnd(c.at) {
+			c.at = c.after(c.at)
+		}
+		c.insert(held.text, false)
+		if held.text != "" {
+			c.at = c.before(c.at)
+		}
+	}
+}
+
+// first returns the first place of a line that is not blank.
+func (v *vi) first(c *composer, at int) int {
+	at = c.lineBegin(min(at, len(c.text)))
+	for end := c.lineEnd(at); at < end && (c.text[at] == ' ' || c.text[at] == '\t'); {
+		at++
+	}
+	return at
+}
+
+// class returns 0 for a blank, 1 for a character of a word and 2 for others; with big also 1.
+func class(c *composer, at int, big bool) int {
+	switch one := c.text[at:c.after(at)]; {
+	case strings.TrimFunc(one, unicode.IsSpace) == "":
+		return 0
+	case big || isWord(one) || one == "_":
+		return 1
+	}
+	return 2
+}
+
+// motion returns where a motion goes, whether an operator takes the character there, and whether it
+// takes whole lines. ok is nil if the keys are not complete, and false if there is no such place.
+func (v *vi) motion(c *composer, count int, counted bool, k []string) (to int, inclusive, lines bool, ok *bool) {
+	yes, no := true, false
+	to = c.at
+	name := k[0]
+	switch name {
+	case "f", "F", "t", "T", ";", ",":
+		if strings.Contains("fFtT", name) {
+			if len(k) < 2 {
+				return to, false, false, nil
+			}
+			v.sought = [2]string{name, k[1]}
+		}
+		to, inclusive, found := v.seek(c, count, name == ",")
+		if !found {
+			return to, false, false, &no
+		}
+		return to, inclusive, false, &yes
+	case "g":
+		if len(k) < 2 {
+			return to, false, false, nil
+		}
+		if k[1] != "g" {
+			return to, false, false, &no
+		}
+		return v.line(c, count), false, true, &yes
+	case "G":
+		if !counted {
+			return v.first(c, len(c.text)), false, true, &yes
+		}
+		return v.line(c, count), false, true, &yes
+	case "%":
+		to, found := v.match(c)
+		if !found {
+			return to, false, false, &no
+		}
+		return to, true, false, &yes
+	case "j", "k": // of an operator
+		for range count {
+			if name == "j" && c.lineEnd(to) == len(c.text) || name == "k" && c.lineBegin(to) == 0 {
+				return to, false, true, &no
+			}
+			if name == "j" {
+				to = c.lineEnd(to) + 1
+			} else {
+				to = c.lineBegin(to) - 1
+			}
+		}
+		return to, false, true, &yes
+	case "$":
+		for range count - 1 {
+			to = min(c.lineEnd(to)+1, len(c.text))
+		}
+		return c.lineEnd(to), false, false, &yes
+	}
+	step := map[string]func() int{
+		"h": func() int {
+			if to > c.lineBegin(to) {
+				return c.before(to)
+			}
+			return to
+		},
+		"l": func() int {
+			if to < c.lineEnd(to) {
+				return c.after(to)
+			}
+			return to
+		},
+		" ": func() int { return c.after(to) },
+		"w": func() int { return nextWord(c, to, false) }, "W": func() int { return nextWord(c, to, true) },
+		"b": func() int { return wordBegin(c, to, false) }, "B": func() int { return wordBegin(c, to, true) },
+		"e": func() int { return wordEnd(c, to, false) }, "E": func() int { return wordEnd(c, to, true) },
+		"0": func() int { return c.lineBegin(to) },
+		"^": func() int { return v.first(c, to) },
+		"}": func() int {
+			if i := strings.Index(c.text[to:], "\n\n"); i >= 0 {
+				return to + i + 1
+			}
+			return len(c.text)
+		},
+		"{": func() int {
+			if i := strings.LastIndex(c.text[:to], "\n\n"); i >= 0 {
+				return i + 1
+			}
+			return 0
+		},
+	}[name]
+	if step == nil {
+		return to, false, false, &no
+	}
+	for range count {
+		to = step()
+	}
+	return to, name == "e" || name == "E", false, &yes
+}
+
+// line returns the beginning of a line, from 1.
+func (v *vi) line(c *composer, n int) int {
+	at := 0
+	for range n - 1 {
+		if c.lineEnd(at) < len(c.text) {
+			at = c.lineEnd(at) + 1
+		}
+	}
+	return v.first(c, at)
+}
+
+func nextWord(c *composer, at int, big bool) int {
+	if at >= len(c.text) {
+		return at
+	}
+	for was := class(c, at, big); at < len(c.text) && was != 0 && class(c, at, big) == was; {
+		at = c.after(at)
+	}
+	for at < len(c.text) && class(c, at, big) == 0 {
+		at = c.after(at)
+	}
+	return at
+}
+
+func wordEnd(c *composer, at int, big bool) int {
+	next := c.after(at)
+	for next < len(c.text) && class(c, next, big) == 0 {
+		next = c.after(next)
+	}
+	if next >= len(c.text) {
+		return max(at, c.before(len(c.text)))
+	}
+	for at = next; ; at = next {
+		if next = c.after(at); next >= len(c.text) || class(c, next, big) != class(c, at, big) {
+			return at
+		}
+	}
+}
+
+func wordBegin(c *composer, at int, big bool) int {
+	for at > 0 && class(c, c.before(at), big) == 0 {
+		at = c.before(at)
+	}
+	if at == 0 {
+		return 0
+	}
+	for was := class(c, c.before(at), big); at > 0 && class(c, c.before(at), big) == was; {
+		at = c.before(at)
+	}
+	return at
+}
+
+// seek goes to the character of the last f F t T, within the line.
+func (v *vi) seek(c *composer, count int, reverse bool) (to int, inclusive, found bool) {
+	kind, want := v.sought[0], v.sought[1]
+	if kind == "" {
+		return c.at, false, false
+	}
+	forward := kind == "f" || kind == "t"
+	if reverse {
+		forward = !forward
+	}
+	at, begin, end := c.at, c.lineBegin(c.at), c.lineEnd(c.at)
+	for n := 0; n < count; {
+		switch {
+		case forward && c.after(at) < end && at < end:
+			at = c.after(at)
+		case !forward && at > begin:
+			at = c.before(at)
+		default:
+			return c.at, false, false
+		}
+		if strings.HasPrefix(c.text[at:], want) {
+			n++
+		}
+	}
+	if kind == "t" || kind == "T" {
+		if forward {
+			at = c.before(at)
+		} else {
+			at = c.after(at)
+		}
+	}
+	return at, forward, true
+}
+
+const brackets = "()[]{}"
+
+// match returns the place of the bracket that belongs to the next one in the line.
+func (v *vi) match(c *composer) (to int, found bool) {
+	at := c.at
+	for end := c.lineEnd(at); at < end && strings.IndexByte(brackets, c.text[at]) < 0; {
+		at = c.after(at)
+	}
+	if at >= len(c.text) || strings.IndexByte(brackets, c.text[at]) < 0 {
+		return c.at, false
+	}
+	return partner(c.text, at)
+}
+
+// partner returns the place of the bracket that belongs to the one at a place.
+func partner(text string, at int) (to int, found bool) {
+	i := strings.IndexByte(brackets, text[at])
+	own, other := brackets[i], brackets[i^1]
+	step := 1 - i%2*2
+	depth := 0
+	for to = at; to >= 0 && to < len(text); to += step {
+		switch text[to] {
+		case own:
+			depth++
+		case other:
+			if depth--; depth == 0 {
+				return to, true
+			}
+		}
+	}
+	return at, false
+}
+
+// object returns the part of the draft that a text object is.
+func (v *vi) object(c *composer, around bool, name string) (from, to int, lines, ok bool) {
+	at := c.at
+	switch name {
+	case "w", "W":
+		if at >= len(c.text) {
+			return at, at, false, false
+		}
+		big := name == "W"
+		of := class(c, at, big)
+		from, to = at, c.after(at)
+		for from > c.lineBegin(at) && class(c, c.before(from), big) == of {
+			from = c.before(from)
+		}
+		for to < c.lineEnd(at) && class(c, to, big) == of {
+			to = c.after(to)
+		}
+		if around {
+			end := to
+			for to < c.lineEnd(at) && class(c, to, big) == 0 {
+				to = c.after(to)
+			}
+			for to == end && from > c.lineBegin(at) && class(c, c.before(from), big) == 0 {
+				from = c.before(from)
+			}
+		}
+		return from, to, false, true
+	case "p":
+		if from = strings.LastIndex(c.text[:c.lineEnd(at)], "\n\n"); from < 0 {
+			from = 0
+		} else {
+			from += 2
+		}
+		if to = strings.Index(c.text[from:], "\n\n"); to < 0 {
+			to = len(c.text)
+		} else if to += from; around {
+			to++
+		}
+		return from, to, true, true
+	case `"`, "'", "`":
+		begin, line := c.lineBegin(at), c.text[c.lineBegin(at):c.lineEnd(at)]
+		for first := 0; ; {
+			i := strings.Index(line[first:], name)
+			if i < 0 {
+				return at, at, false, false
+			}
+			i += first
+			j := strings.Index(line[i+1:], name)
+			if j < 0 {
+				return at, at, false, false
+			}
+			j += i + 1
+			if begin+j >= at {
+				if around {
+					return begin + i, begin + j + 1, false, true
+				}
+				return begin + i + 1, begin + j, false, true
+			}
+			first = j + 1
+		}
+	}
+	name = map[string]string{"b": "(", "B": "{"}[name] + name
+	i := strings.IndexAny(name[:1], brackets)
+	if i < 0 {
+		return at, at, false, false
+	}
+	opens := brackets[strings.IndexByte(brackets, name[0])&^1]
+	for from = min(at, len(c.text)-1); from >= 0; from-- {
+		if c.text[from] != opens {
+			continue
+		}
+		if to, ok = partner(c.text, from); ok && to >= at {
+			if around {
+				return from, to + 1, false, true
+			}
+			return from + 1, to, false, true
+		}
+	}
+	return at, at, false, false
+}
+
+// viKey applies a key by the rules of vi, and reports false if it means what it means without them.
+func (t *Terminal) viKey(name, text string) bool {
+	if t.line != nil {
+		t.lineKey(name, text)
+		return true
+	}
+	v := &t.vi
+	switch {
+	case name == "esc" && v.mode == viInsert && t.stop != nil && t.compose.text == "":
+		return false // it stops the work
+	case name == "enter":
+		v.mode, v.keys, v.inserting = viInsert, nil, false
+		return false
+	case v.mode == viNormal && len(v.keys) == 0 && text == ":":
+		t.line, t.hint = new(string), ""
+		return true
+	case v.mode == viNormal && len(v.keys) == 0 && (text == "/" || text == "?"):
+		t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
+		return true
+	}
+	if !v.key(&t.compose, name, text) {
+		return false
+	}
+	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+	return true
+}
+
+// lineKey applies a key to the command line.
+func (t *Terminal) lineKey(name, text string) {
+	line := *t.line
+	switch {
+	case name == "enter":
+		t.line = nil
+		t.perform(strings.TrimSpace(line))
+	case name == "esc", name == "ctrl+c", name == "backspace" && line == "":
+		t.line = nil
+	case name == "backspace":
+		before := composer{text: line}
+		line = line[:before.before(len(line))]
+		t.line = &line
+	case text != "":
+		line += text
+		t.line = &line
+	}
+}
+
+// perform performs a line of the command line: commands of the program are those behind a slash.
+func (t *Terminal) perform(line string) {
+	t.hint = ""
+	switch line {
+	case "", "noh":
+	case "w":
+		t.vi.mode = viInsert
+		t.enter()
+	case "q", "q!":
+		t.depart()
+	case "wq", "x":
+		t.vi.mode = viInsert
+		t.enter()
+		t.queue = append(t.queue, "/quit")
+		t.tellReady()
+	case "e":
+		line = strings.TrimPrefix(t.opts.Back, "/")
+		fallthrough
+	default:
+		name, _, _ := strings.Cut(line, " ")
+		for _, c := range t.opts.Commands {
+			if c.Name == name || "/"+name == t.opts.Back {
+				t.queue = append(t.queue, "/"+line)
+				t.tellReady()
+				return
+			}
+		}
+		t.hint = Shown("there is no command :" + name)
+	}
+}
