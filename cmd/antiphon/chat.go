@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -213,6 +214,9 @@ type dialogue struct {
 	ran        []string        // what says which shell lines the person ran, for the next message
 	ranAt      string          // the file that keeps them, or ""
 	toolNames  atomic.Pointer[[]string]
+	calls      *outline
+	pictures   sync.Map        // pasted ones that may be sent, by their paths
+	today      *daySpent       // nil until something has a price
 	undone     *undone         // by the last /undo, for /redo; nil once more was said
 	mayLeave   map[string]bool // files outside of the current folder that may be sent
 
@@ -349,7 +353,10 @@ func (t *dialogue) open(ctx context.Context) error {
 		return nil
 	}
 	hide := t.env.Hider()
-	cfg.Live = func(call tool.Call, _ bool, text []byte) { t.face.last(callKey(call.ID), hide(string(text))) }
+	cfg.Live = func(call tool.Call, _ bool, text []byte) {
+		t.face.last(callKey(call.ID), hide(string(text)))
+		t.calls.printed(call.ID, string(text))
+	}
 	if err := t.trusted(&cfg); err != nil {
 		return err
 	}
@@ -368,6 +375,7 @@ func (t *dialogue) open(ctx context.Context) error {
 	t.spoke = !h.Fresh()
 	t.face.complete(t.values)
 	t.who.edits = t.face.edit
+	t.face.pasting(t.pasted)
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
 	t.printer(h.Session.Entries())
 	t.tell()
@@ -402,6 +410,9 @@ func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
 	t.print.look = t.who.look
 	_, t.print.shows = t.face.(*liveFace)
+	t.print.works = true
+	t.calls = newOutline(t.env.Hider(), t.innerLog)
+	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0
 	for e := range entries {
 		t.print.calls.Add(e)
@@ -449,6 +460,7 @@ func (t *dialogue) askAnew() error {
 // count adds an entry to what the conversation used.
 func (t *dialogue) count(e session.Entry) {
 	t.used.Add(e)
+	t.calls.add("", e)
 	if b, ok := e.Body.(session.TurnEnded); ok {
 		t.window = cmp.Or(b.Window, t.window)
 		if b.Usage != nil {
@@ -604,7 +616,14 @@ func (t *dialogue) tell() {
 		parts = append(parts, tokensIn(all.Tokens)+" tokens")
 	}
 	if all.Cost > 0 {
-		parts = append(parts, fmt.Sprintf("cost %.4g", all.Cost))
+		cost := fmt.Sprintf("cost %.4g", all.Cost)
+		if sum := t.spentToday(); sum > all.Cost {
+			cost += fmt.Sprintf(", today %.4g", sum)
+		}
+		parts = append(parts, cost)
+	}
+	if branch := branchOf(t.cfg.Workspace); branch != "" {
+		parts = append(parts, "branch "+branch)
 	}
 	t.face.status(strings.Join(append(parts, cmp.Or(t.info.Name, t.info.ID)), " · "))
 }

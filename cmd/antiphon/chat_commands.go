@@ -113,7 +113,7 @@ func (t *dialogue) help() {
 
 // keys lists the keys.
 func (t *dialogue) keys() {
-	for _, line := range []string{
+	list := []string{
 		"Enter                  sends; while the agent works: queues, and Up takes it back into an empty draft",
 		"Alt-S                  says it to the work that is under way",
 		"Ctrl-J, Alt-Enter      a new line",
@@ -127,11 +127,20 @@ func (t *dialogue) keys() {
 		"Up, Down; Ctrl-R       through what you said before; searches in it",
 		"Ctrl-X Ctrl-E          the draft in $EDITOR",
 		"Ctrl-X Ctrl-F          the full screen, and back; there PgUp, PgDn, Ctrl-Home, Ctrl-End and the wheel scroll",
+		"Ctrl-O, Ctrl-G         look into the last call, the last subagent: arguments, output, why it ran",
 		"Ctrl-L                 draws the live part again",
 		"Ctrl-A E B F, Alt-B F  move by lines, characters and words",
 		"Ctrl-K U W, Alt-D      delete to the end, to the beginning, a word, the next word",
-		"Ctrl-Y, Ctrl-_, Alt-_  put back what was deleted, undo, redo",
-	} {
+		"Ctrl-Y, Ctrl-_, Alt-_  put back what was deleted, undo, redo; Alt-Y after Ctrl-Y: what was deleted before",
+		"Ctrl-V                 pastes the clipboard, a picture too",
+	}
+	if t.face.allKeys() {
+		list = append(list, "Shift-Enter            a new line; Ctrl-Enter as Alt-S")
+	}
+	if t.env["ANTIPHON_KEYS"] == "vi" {
+		list = append(list, viKeys...)
+	}
+	for _, line := range list {
 		fmt.Fprintln(t.std.err, "  "+line)
 	}
 }

@@ -42,6 +42,12 @@ type face interface {
 	theme(name string) error
 	// complete sets what completes the arguments of commands.
 	complete(values func(command, begin string) []string)
+	// pasting sets what reads the clipboard for Ctrl-V.
+	pasting(read func() (string, error))
+	// allKeys reports whether keys such as Shift-Enter arrive.
+	allKeys() bool
+	// browse sets what Ctrl-O and Ctrl-G look into.
+	browse(o tui.Outline)
 	// edit opens a text in the person's editor. The error is tui.ErrNoEditor if there is none.
 	edit(text, suffix string) (string, error)
 	// mode returns the approval mode, which the person may change at any time.
@@ -67,10 +73,14 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if !slices.Contains(motions, motion) {
 		return nil, usage(fmt.Errorf("ANTIPHON_MOTION is %q; it is one of %s", motion, strings.Join(motions, ", ")))
 	}
+	hands := cmp.Or(env["ANTIPHON_KEYS"], keySets[0])
+	if !slices.Contains(keySets, hands) {
+		return nil, usage(fmt.Errorf("ANTIPHON_KEYS is %q; it is one of %s", hands, strings.Join(keySets, ", ")))
+	}
 	f := &liveFace{}
 	options := tui.Options{
-		Still: motion == "reduced",
-		In:    in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
+		Still: motion == "reduced", Vi: hands == "vi",
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
 		Pictures: pictures, TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
@@ -114,6 +124,10 @@ func (f *liveFace) setMode(name string)                               { f.t.SetM
 func (f *liveFace) close() error                                      { return f.t.Close() }
 
 func (f *liveFace) edit(text, suffix string) (string, error) { return f.t.Edit(text, suffix) }
+
+func (f *liveFace) pasting(read func() (string, error)) { f.t.Pasting(read) }
+func (f *liveFace) allKeys() bool                       { return f.t.AllKeys() }
+func (f *liveFace) browse(o tui.Outline)                { f.t.Browse(o) }
 
 func (f *liveFace) complete(values func(command, begin string) []string) { f.t.Complete(values) }
 

@@ -15,6 +15,19 @@ import (
 // motions say how much moves in a chat. The first is the usual one.
 var motions = []string{"full", "reduced"}
 
+// keySets are the keys of the draft. The first are the usual ones.
+var keySets = []string{"emacs", "vi"}
+
+// viKeys lists the keys of vi.
+var viKeys = []string{
+	"Esc                    from inserting to commands; there as below, as without vi",
+	"h j k l w b e 0 ^ $    with counts; gg G, f F t T ; ,  %  { }",
+	"i a I A o O            insert; x X r s, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
+	"p P . u Ctrl-R         put, again, undo, redo; v V select, \" names a register, > < shift",
+	": / ?                  a command as behind a slash, also :w, :q, :wq, :e; search in what you said",
+	"Enter                  sends, in every mode",
+}
+
 // values completes the arguments of commands. It is called while the agent works, too.
 func (t *dialogue) values(command, begin string) (found []string) {
 	var all []string

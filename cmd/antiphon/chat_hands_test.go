@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/internal/tui"
@@ -124,5 +125,36 @@ func TestArguments(t *testing.T) {
 		if got := strings.Join(d.values(in[0], in[1]), sep); got != want {
 			t.Errorf("/%s %s: %q, want %q", in[0], in[1], got, want)
 		}
+	}
+}
+
+// TestPastedPicture proves that a picture of the clipboard is kept for the person alone, is sent without
+// a question, and that old ones are removed. K2
+func TestPastedPicture(t *testing.T) {
+	data := t.TempDir()
+	d := &dialogue{env: environment{"XDG_DATA_HOME": data}, mayLeave: map[string]bool{}}
+	old := filepath.Join(data, "antiphon", "pasted", "old.png")
+	if err := os.MkdirAll(filepath.Dir(old), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, old, "x")
+	long := time.Now().Add(-2 * keepPasted)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	name, err := d.keepPicture([]byte(pngHead))
+	if err != nil || !strings.HasPrefix(name, "@") {
+		t.Fatalf("%q, %v", name, err)
+	}
+	path := strings.TrimSpace(name[1:])
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := os.Stat(old); err == nil {
+		t.Error("the old one is still there")
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || !d.maySend(real) || d.maySend(filepath.Join(filepath.Dir(real), "other.png")) {
+		t.Errorf("%s may be sent: %v, %v", real, d.maySend(real), err)
 	}
 }

@@ -83,6 +83,10 @@ func (f *plainFace) copy(string) error {
 
 func (f *plainFace) complete(func(command, begin string) []string) {}
 
+func (f *plainFace) pasting(func() (string, error)) {}
+func (f *plainFace) allKeys() bool                  { return false }
+func (f *plainFace) browse(tui.Outline)             {}
+
 // edit fails: the program waits for lines of the terminal, which an editor would need.
 func (f *plainFace) edit(string, string) (string, error) { return "", tui.ErrNoEditor }
 

@@ -139,7 +139,7 @@ func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
 	if err != nil {
 		return nil, errors.Unwrap(err)
 	}
-	if outside(real) && !t.mayLeave[real] {
+	if !t.maySend(real) {
 		question := "   send " + visible(real) + ", which is not in this folder? [y]es, [n]o: "
 		if beside(real) != real {
 			question = "   send " + visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
@@ -168,6 +168,13 @@ func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
 		fmt.Fprintf(t.std.err, "   with %s\n", visible(beside(real)))
 	}
 	return part, err
+}
+
+// maySend reports whether a file may be sent without a question: one of this folder, one that the
+// person has agreed to, or a picture that they pasted.
+func (t *dialogue) maySend(real string) bool {
+	_, pasted := t.pictures.Load(real)
+	return pasted || t.mayLeave[real] || !outside(real)
 }
 
 // outside reports whether a file, by its path without links, is not in the current folder, or is a
@@ -245,6 +252,8 @@ func (t *dialogue) follow(ev agent.Event) {
 				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
 			}
 		}
+	case agent.SubagentEvent:
+		t.calls.nested(ev)
 	case agent.Progress:
 		switch {
 		case ev.Kind == agent.ProgressDelayed:

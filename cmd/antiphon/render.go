@@ -39,6 +39,7 @@ type printer struct {
 	quiet   bool                   // only warnings and errors are printed
 	whole   bool                   // show tool outputs in full
 	mute    bool                   // do not print the model's text: see runCommand.Schema
+	works   bool                   // rows of calls tell what they work on, and not all arguments
 
 	heard                      // of the session itself
 	inner    map[string]*heard // of subagents, by session
@@ -280,8 +281,7 @@ func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 			p.noteRefused(b.CallID)
 		}
 	case session.CallStarted:
-		p.tell(dim, "-> %s %s", call.Tool, p.short(call.Arguments, 100))
-		p.screen.wait(callKey(b.CallID), call.Tool)
+		p.called(b.CallID, call, "")
 	case session.SubagentUsage:
 		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", cmp.Or(b.Session, "guards"), plural(b.Turns, "turn"), b.Tokens))
 	case session.Paused:
@@ -350,8 +350,7 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 			p.note(yellow, "%s!! %s: %s", in, call.Tool, p.short(b.Reason, 1000))
 		}
 	case session.CallStarted:
-		p.tell(dim, "%s-> %s %s", in, call.Tool, p.short(call.Arguments, 100))
-		p.screen.wait(callKey(b.CallID), call.Tool)
+		p.called(b.CallID, call, in)
 	case session.Paused:
 		p.screen.done(callKey(b.CallID))
 	case session.CallOutput:
@@ -366,6 +365,17 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 	case session.Stopped:
 		delete(p.inner, n.Session)
 	}
+}
+
+// called prints that a call was started, behind in.
+func (p *printer) called(id string, call *agent.KnownCall, in string) {
+	about, wait := p.short(call.Arguments, 100), call.Tool
+	if p.works {
+		about = p.short(aboutCall(call.Arguments), 110)
+		wait = strings.TrimSpace(wait + " " + about)
+	}
+	p.tell(dim, "%s-> %s %s", in, call.Tool, about)
+	p.screen.wait(callKey(id), wait)
 }
 
 func (p *printer) text(s string) {
@@ -458,7 +468,7 @@ func (p *printer) output(out item.Item, failed bool) {
 	}
 	if hidden := len(lines) - maxTail; !p.whole && hidden > 0 {
 		lines = lines[hidden:]
-		p.tell(dim, "   | … %s above, which --show-output shows", plural(hidden, "line"))
+		p.tell(dim, "   | … %s above, which %s shows", plural(hidden, "line"), p.opens())
 	}
 	for _, line := range lines {
 		if line = visible(strings.TrimRight(p.hide(line), "\r")); !p.whole {
@@ -466,6 +476,14 @@ func (p *printer) output(out item.Item, failed bool) {
 		}
 		p.tell(dim, "   | %s", line)
 	}
+}
+
+// opens names what shows all of a call.
+func (p *printer) opens() string {
+	if p.works && p.shows {
+		return "Ctrl-O"
+	}
+	return "--show-output"
 }
 
 // mostChanged is the number of lines shown of the change that a call made, unless all are
@@ -497,7 +515,7 @@ func (p *printer) change(call *agent.KnownCall) {
 		}
 	}
 	if more > 0 {
-		p.tell(dim, "   | … %s more, which --show-output shows", plural(more, "line"))
+		p.tell(dim, "   | … %s more, which %s shows", plural(more, "line"), p.opens())
 	}
 }
 

@@ -47,7 +47,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION", "keys": "ANTIPHON_KEYS"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -139,6 +139,8 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 		return fmt.Sprintf("theme is %q", value), "themes are " + strings.Join(tui.Themes, ", ")
 	case attribute == "motion" && !slices.Contains(motions, value):
 		return fmt.Sprintf("motion is %q", value), "it is one of " + strings.Join(motions, ", ")
+	case attribute == "keys" && !slices.Contains(keySets, value):
+		return fmt.Sprintf("keys is %q", value), "it is one of " + strings.Join(keySets, ", ")
 	case attribute == "images" && !slices.Contains(tui.Pictures, value):
 		return fmt.Sprintf("images is %q", value), "it is one of " + strings.Join(tui.Pictures, ", ")
 	}
@@ -351,7 +353,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path

@@ -1,0 +1,380 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/tui"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// This file is what Ctrl-O and Ctrl-G look into: the calls of the conversation, with those of its
+// subagents below them.
+
+// outline holds the calls in their order, as a tree. Its methods are safe for concurrent use.
+type outline struct {
+	hide  func(string) string
+	inner func(id string) ([]session.Entry, error) // reads the log of a subagent
+
+	mu    sync.Mutex
+	fresh []ofLog                // entries that were not looked at: a long conversation opens at once
+	logs  map[string]*heardCalls // by session; "" is the conversation itself
+}
+
+// ofLog is an entry of a session.
+type ofLog struct {
+	of string
+	e  session.Entry
+}
+
+// heardCalls are the calls of a log.
+type heardCalls struct {
+	known agent.KnownCalls
+	list  []*seenCall
+	by    map[string]*seenCall
+	talk  []string    // what was said to and by a subagent
+	turns int         // changes
+	live  []*seenCall // those that run
+	read  bool        // the log was looked for in the store
+}
+
+// seenCall is a call, and what is known of it.
+type seenCall struct {
+	id, tool, arguments string
+	agent               string // the session of the subagent that it started, or ""
+	edited              bool
+	asked               string // why it was asked about
+	verdicts            []string
+	began               time.Time
+	took                time.Duration
+	output              string    // of a call that runs
+	item                item.Item // of one that has run
+	state               string
+	changes             int
+}
+
+func newOutline(hide func(string) string, inner func(id string) ([]session.Entry, error)) *outline {
+	return &outline{hide: hide, inner: inner, logs: map[string]*heardCalls{}}
+}
+
+// add takes the next entry of a session.
+func (o *outline) add(of string, e session.Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.fresh = append(o.fresh, ofLog{of, e})
+}
+
+// look looks at the entries that are new.
+func (o *outline) look() {
+	for _, f := range o.fresh {
+		o.log(f.of).add(f.of != "", f.e)
+	}
+	o.fresh = nil
+}
+
+// nested takes what happens in a subagent.
+func (o *outline) nested(ev agent.SubagentEvent) {
+	r, ok := ev.Event.(agent.Recorded)
+	if !ok {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log(ev.Session).read = true
+	o.fresh = append(o.fresh, ofLog{ev.Session, r.Entry})
+}
+
+func (o *outline) log(of string) *heardCalls {
+	l := o.logs[of]
+	if l == nil {
+		l = &heardCalls{by: map[string]*seenCall{}}
+		o.logs[of] = l
+	}
+	return l
+}
+
+// add takes the next entry. Of a subagent it keeps what was said, too.
+func (l *heardCalls) add(talks bool, e session.Entry) {
+	known := l.known.Add(e)
+	l.turns++
+	switch b := e.Body.(type) {
+	case session.InputItem:
+		if talks {
+			l.say("> ", b.Item)
+		}
+		return
+	case session.OutputItem:
+		if talks {
+			l.say("", b.Item)
+		}
+	}
+	if known == nil {
+		return
+	}
+	id := fmt.Sprintf("%s#%d", known.CallID, known.Number) // an endpoint may use an id twice
+	c := l.by[id]
+	if c == nil {
+		c = &seenCall{id: id, tool: known.Tool, state: "…"}
+		l.by[c.id] = c
+		l.list = append(l.list, c)
+		l.talk = append(l.talk, "-> "+c.tool)
+	}
+	c.tool, c.arguments, c.edited = known.Tool, known.Arguments, known.Edited
+	c.changes++
+	if known.Session != "" {
+		c.agent = known.Session
+	}
+	switch b := e.Body.(type) {
+	case session.ApprovalAsked:
+		c.state = "waits for an answer"
+		c.asked = b.Reason
+	case session.Approval:
+		c.verdicts = append(c.verdicts, verdictOf(b))
+		c.state = "…"
+		if !b.Allowed {
+			c.state = "refused"
+		}
+	case session.CallStarted:
+		c.began, c.state = e.Time, "runs"
+		l.live = append(l.live, c)
+	case session.Paused:
+		c.state = "paused"
+	case session.CallOutput:
+		c.output, c.item, l.live = "", b.Item, slices.DeleteFunc(l.live, func(one *seenCall) bool { return one == c })
+		if c.state = "done"; b.Failed {
+			c.state = "failed"
+		}
+		if !known.Ran {
+			c.state = "refused"
+		}
+		if !c.began.IsZero() && e.Time.After(c.began) {
+			c.took = e.Time.Sub(c.began)
+		}
+	}
+}
+
+// mostLive is how many bytes are kept of the output of a call that runs.
+const mostLive = 64 << 10
+
+// printed takes what a call of the conversation prints while it runs.
+func (o *outline) printed(id, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look()
+	for _, c := range o.log("").live {
+		if strings.HasPrefix(c.id, id+"#") {
+			c.output += text
+			if more := len(c.output) - mostLive; more > 0 {
+				c.output = "…" + strings.ToValidUTF8(c.output[more:], "")
+			}
+			c.changes++
+		}
+	}
+}
+
+// say notes a message of a subagent.
+func (l *heardCalls) say(mark string, it item.Item) {
+	if it.Type() != item.TypeMessage || it.Instructs() {
+		return
+	}
+	l.talk = append(l.talk, mark+strings.ReplaceAll(inWords(it), "\n", "\n"+mark))
+}
+
+// nodeKey is the key of a call's node.
+func nodeKey(of, id string) string { return of + "\x00" + id }
+
+// nodes returns the tree.
+func (o *outline) nodes() (list []tui.Node) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look()
+	var under func(of string, depth int)
+	under = func(of string, depth int) {
+		l := o.logs[of]
+		if l == nil || depth > 32 {
+			return
+		}
+		for _, c := range l.list {
+			label := c.tool
+			if about := aboutCall(c.arguments); about != "" {
+				label += " " + about
+			}
+			label += ", " + c.state
+			if c.took > 0 {
+				label += ", " + duration(c.took)
+			}
+			n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
+			if inner := o.logs[c.agent]; c.agent != "" && inner != nil {
+				n.Version += inner.turns
+			}
+			list = append(list, n)
+			if c.agent != "" {
+				under(c.agent, depth+1)
+			}
+		}
+	}
+	under("", 0)
+	return list
+}
+
+// text returns what is known of a call: its arguments, why it ran, and its output; of a subagent also
+// what was said.
+func (o *outline) text(key string) string {
+	of, id, _ := strings.Cut(key, "\x00")
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look()
+	c := o.log(of).by[id]
+	if c == nil {
+		return ""
+	}
+	var b strings.Builder
+	s := asRun(tool.Call{ID: c.id, Name: c.tool, Arguments: c.arguments}, nil, "")
+	fmt.Fprintln(&b, s.title)
+	for _, row := range s.rows(1<<20, underlined) {
+		fmt.Fprintln(&b, row)
+	}
+	if c.edited {
+		fmt.Fprintln(&b, "   with other arguments than the model's")
+	}
+	if c.asked != "" {
+		fmt.Fprintln(&b, "asked because "+c.asked)
+	}
+	for _, v := range c.verdicts {
+		fmt.Fprintln(&b, v)
+	}
+	state := c.state
+	if c.took > 0 {
+		state += " after " + duration(c.took)
+	}
+	fmt.Fprintln(&b, state)
+	if c.agent != "" {
+		fmt.Fprintf(&b, "\nthe subagent %s:\n", c.agent)
+		for _, said := range o.innerOf(c.agent).talk {
+			fmt.Fprintln(&b, "\n"+said)
+		}
+	}
+	output := c.output
+	if c.item.Type() != "" {
+		output = inWords(c.item)
+	}
+	if output != "" {
+		fmt.Fprintln(&b, "\n"+output)
+	}
+	return o.hide(b.String())
+}
+
+// innerOf returns the calls of a subagent, from the store if they were not seen.
+func (o *outline) innerOf(id string) *heardCalls {
+	l := o.log(id)
+	if l.read {
+		return l
+	}
+	l.read = true
+	entries, err := o.inner(id)
+	if err != nil {
+		l.talk = append(l.talk, "its log cannot be read: "+err.Error())
+	}
+	for _, e := range entries {
+		l.add(true, e)
+	}
+	return l
+}
+
+// innerLog reads the log of a subagent.
+func (t *dialogue) innerLog(id string) ([]session.Entry, error) {
+	here := t.here.Load()
+	if here == nil {
+		return nil, errors.New("the session is not open")
+	}
+	s, err := session.Open(context.Background(), here.store, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Log(), nil
+}
+
+// aboutCall says what a call works on: the path of a read, the lines of a change, the command line, the
+// task of a subagent. Of other calls these are the arguments.
+func aboutCall(arguments string) string {
+	added, removed := 0, 0
+	for _, l := range changeOf(arguments) {
+		switch l.colour {
+		case kindColours[kindAdded]:
+			added++
+		case kindColours[kindRemoved]:
+			removed++
+		}
+	}
+	changes := ""
+	if added+removed > 0 {
+		changes = fmt.Sprintf("+%d −%d", added, removed)
+	}
+	args, err := item.Parse([]byte(arguments))
+	if err != nil {
+		if files := patchedFiles(arguments); files != "" {
+			return strings.TrimSpace(files + " " + changes)
+		}
+		return visible(shorten(arguments, 100))
+	}
+	if content, _ := args.Member("content"); changes == "" {
+		if text, isText := content.Unquote(); isText && text != "" {
+			changes = fmt.Sprintf("+%d", strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1)
+		}
+	}
+	for _, member := range []string{"path", "command", "task", "prompt", "pattern", "url", "query", "patch", "input"} {
+		value, has := args.Member(member)
+		if !has {
+			continue
+		}
+		text, isText := value.Unquote()
+		switch words, isList := elementsOf(value); {
+		case isText && patchedFiles(text) != "":
+			text = patchedFiles(text)
+		case isText && text != "":
+		case isList && member == "command":
+			var line []string
+			for _, word := range words {
+				if one, ok := word.Unquote(); ok {
+					line = append(line, one)
+				}
+			}
+			text = trust.CommandLine(line...)
+		default:
+			continue
+		}
+		return strings.TrimSpace(visible(shorten(text, 100)) + " " + changes)
+	}
+	if arguments == "{}" {
+		return ""
+	}
+	return visible(shorten(arguments, 100))
+}
+
+// patchedFiles returns the files that a patch names.
+func patchedFiles(text string) string {
+	if !strings.HasPrefix(text, patchStart) {
+		return ""
+	}
+	var files []string
+	for line := range strings.Lines(text) {
+		for _, mark := range []string{"*** Add File: ", "*** Update File: ", "*** Delete File: "} {
+			if name, ok := strings.CutPrefix(strings.TrimSpace(line), mark); ok {
+				files = append(files, name)
+			}
+		}
+	}
+	return strings.Join(files, ", ")
+}

@@ -1,0 +1,114 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// logOf numbers entries, a second after each other.
+func logOf(bodies ...session.Body) (list []session.Entry) {
+	for i, b := range bodies {
+		list = append(list, session.Entry{Seq: int64(i + 1), Time: time.Unix(int64(i), 0), Body: b})
+	}
+	return list
+}
+
+// TestOutline proves that the calls of a conversation are listed with what they work on, those of
+// subagents below theirs, live and from the log alike, and that a call's text has its arguments, why it
+// ran, and its output.
+func TestOutline(t *testing.T) {
+	output, err := item.Output("c1", item.Text("the content\nof secret123"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := logOf(
+		session.OutputItem{Item: item.Call("c1", "read_file", `{"path":"a.txt"}`)},
+		session.OutputItem{Item: item.Call("c2", "tidy", `{"task":"tidy up"}`)},
+		session.Approval{CallID: "c1", Allowed: true, By: thePerson, Decided: session.DeciderPerson},
+		session.CallStarted{CallID: "c1"},
+		session.CallStarted{CallID: "c2", Session: "child"},
+		session.CallOutput{CallID: "c1", Item: output},
+	)
+	child := logOf(
+		session.InputItem{Item: item.User("tidy up")},
+		session.OutputItem{Item: item.Call("k1", "run_command", `{"command":["go","test","./..."]}`)},
+		session.CallStarted{CallID: "k1"},
+		session.OutputItem{Item: item.Assistant("it is tidy")},
+	)
+	read := 0
+	inner := func(id string) ([]session.Entry, error) {
+		if read++; id != "child" {
+			return nil, errors.New("no such session")
+		}
+		return child, nil
+	}
+	hide := func(text string) string { return strings.ReplaceAll(text, "secret123", "…") }
+	for _, live := range []bool{true, false} {
+		o := newOutline(hide, inner)
+		for _, e := range whole {
+			o.add("", e)
+		}
+		if live {
+			for _, e := range child {
+				o.nested(agent.SubagentEvent{Subagent: agent.Subagent{Session: "child"}, Event: agent.Recorded{Entry: e}})
+			}
+		}
+		list := o.nodes()
+		text := o.text(list[1].Key)
+		if !strings.Contains(text, "> tidy up") || !strings.Contains(text, "it is tidy") || !strings.Contains(text, "-> run_command") {
+			t.Errorf("live %v: the subagent:\n%s", live, text)
+		}
+		list = o.nodes()
+		var rows []string
+		for _, n := range list {
+			rows = append(rows, strings.Repeat("  ", n.Depth)+n.Label)
+		}
+		want := "read_file a.txt, done, 2s|tidy tidy up, runs|  run_command go test ./..., runs"
+		if got := strings.Join(rows, "|"); got != want || !list[1].Agent || list[0].Agent {
+			t.Errorf("live %v: %s", live, got)
+		}
+		text = o.text(list[0].Key)
+		for _, want := range []string{"read_file", "a.txt", "allowed by the person at the terminal", "done after 2s", "the content\nof …"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+		before := list[1].Version
+		o.printed("c2", "a line\n")
+		if list := o.nodes(); list[1].Version == before || !strings.Contains(o.text(list[1].Key), "a line") {
+			t.Error("what it prints is not shown")
+		}
+	}
+	if read != 1 {
+		t.Errorf("the log was read %d times", read)
+	}
+}
+
+// TestAboutCall pins what rows of calls say.
+func TestAboutCall(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`{"path":"a.txt"}`:                                  "a.txt",
+		`{"path":"a.txt","content":"one\ntwo\n"}`:           "a.txt +2",
+		`{"path":"a.txt","find":"one\n","replace":"two\n"}`: "a.txt +1 −1",
+		`{"command":["go","test","it's"]}`:                  `go test 'it'\''s'`,
+		`{"command":"ls -l"}`:                               "ls -l",
+		`{}`:                                                "",
+		`{"n":1}`:                                           `{"n":1}`,
+		`not json`:                                          "not json",
+		"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n+z\n*** End Patch": "a.go +2 −1",
+		`{"path":"a\u001b[2Jb"}`: "a [2Jb",
+	} {
+		if got := aboutCall(arguments); got != want {
+			t.Errorf("%s: %q, want %q", arguments, got, want)
+		}
+	}
+}

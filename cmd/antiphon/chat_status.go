@@ -1,0 +1,144 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// This file has the parts of the status line that are not about this conversation alone.
+
+// costOf returns the cost that an entry records.
+func costOf(e session.Entry) float64 {
+	switch b := e.Body.(type) {
+	case session.TurnEnded:
+		return b.Cost
+	case session.Compacted:
+		return b.Cost
+	case session.SubagentUsage:
+		return b.Cost
+	}
+	return 0
+}
+
+// daySpent counts what was spent on one day.
+type daySpent struct {
+	from   time.Time // the beginning of the day
+	here   float64   // by the conversation itself
+	others atomic.Pointer[float64]
+}
+
+// today returns a counter for the current day.
+func today() *daySpent {
+	now := time.Now()
+	return &daySpent{from: time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, now.Location())}
+}
+
+// add counts an entry of a session. What a fork has from the session before was spent there.
+func (s *daySpent) add(e session.Entry, of session.Info) float64 {
+	if cost := costOf(e); cost > 0 && !e.Time.Before(s.from) && (of.Parent == "" || of.Nested || e.Seq > of.At) {
+		return cost
+	}
+	return 0
+}
+
+// count sums up what the other sessions of a store spent, newest first.
+func (s *daySpent) count(ctx context.Context, in keeper, own session.Info) {
+	sum := 0.0
+	for info, err := range in.List(ctx, session.Query{Owner: own.Owner}) {
+		if err != nil || info.Updated.Before(s.from) {
+			break
+		}
+		if info.ID == own.ID {
+			continue
+		}
+		for e, err := range in.Load(ctx, info.ID, 0) {
+			if err != nil {
+				break
+			}
+			sum += s.add(e, info)
+		}
+	}
+	s.others.Store(&sum)
+}
+
+// spentToday returns what was spent today. What other sessions spent is counted beside, once, so that
+// nothing waits for it.
+func (t *dialogue) spentToday() float64 {
+	here := t.here.Load()
+	if here == nil {
+		return 0
+	}
+	if now := today(); t.today == nil || !t.today.from.Equal(now.from) {
+		t.today = now
+		go now.count(context.Background(), here.store, here.info)
+	}
+	t.today.here = 0
+	for e := range t.host.Session.Entries() {
+		t.today.here += t.today.add(e, here.info)
+	}
+	return t.today.total()
+}
+
+// total returns what was spent on the day, as far as it is counted.
+func (s *daySpent) total() float64 {
+	sum := s.here
+	if others := s.others.Load(); others != nil {
+		sum += *others
+	}
+	return sum
+}
+
+// mostHead is how many bytes a file of git may have that names a branch.
+const mostHead = 4 << 10
+
+// branchOf returns the branch of git that a folder is on, or "". The files are read, because they may
+// be a stranger's: git itself would run what they say.
+func branchOf(folder string) string {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return ""
+	}
+	for {
+		git := filepath.Join(folder, ".git")
+		head := line(filepath.Join(git, "HEAD"))
+		if of, linked := strings.CutPrefix(line(git), "gitdir: "); linked { // a worktree
+			if !filepath.IsAbs(of) {
+				of = filepath.Join(folder, of)
+			}
+			head = line(filepath.Join(of, "HEAD"))
+		}
+		if branch, ok := strings.CutPrefix(head, "ref: refs/heads/"); ok {
+			return shorten(visible(branch), 40)
+		}
+		up := filepath.Dir(folder)
+		if head != "" || up == folder {
+			return ""
+		}
+		folder = up
+	}
+}
+
+// line returns the first line of a small file, or "".
+func line(path string) string {
+	f, _, err := private.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostHead))
+	if err != nil {
+		return ""
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	return strings.TrimSpace(first)
+}
