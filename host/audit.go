@@ -107,6 +107,9 @@ func (h *Host) watch(a *agent.Agent) {
 	if next := a.Policy.Approver; next != nil {
 		a.Policy.Approver = func(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 			d, err := next(ctx, q)
+			if ctx.Value(typedKey{}) != nil {
+				d.Remember = nil // it would be recorded, although it has no effect
+			}
 			if err != nil || d.Later && !d.Allow {
 				return d, err
 			}

@@ -22,6 +22,9 @@ import (
 // those of a person too.
 const commandTool = "run_command"
 
+// typedKey marks the context of a typed command, whose answer adds no rule.
+type typedKey struct{}
+
 // Command runs a command line that a person typed, in the Workspace and in the sandbox: in the
 // profile of the configuration, or the usual one. It is asked about, allowed and denied as a call of
 // run_command is, whether or not the file declares that tool, and the audit log records it.
@@ -62,5 +65,5 @@ func (h *Host) Command(ctx context.Context, id, line string) (out tool.Outcome, 
 	if err != nil {
 		return out, err
 	}
-	return a.Invoke(ctx, h.Session, t, tool.Call{ID: cmp.Or(id, "typed-"+rand.Text()[:8]), Name: commandTool, Arguments: string(arguments), Session: h.Session.ID()})
+	return a.Invoke(context.WithValue(ctx, typedKey{}, true), h.Session, t, tool.Call{ID: cmp.Or(id, "typed-"+rand.Text()[:8]), Name: commandTool, Arguments: string(arguments), Session: h.Session.ID()})
 }
