@@ -87,27 +87,45 @@ func changesOf(n session.Noticed) (list []fileChange) {
 // mostKept is the size of the largest file whose content is kept, in bytes.
 const mostKept = toolkit.MaxEditBytes
 
+// folderOf opens the folder of a path whose links are resolved, so that all that follows is done in
+// this folder, even if a link takes its place. If a link has taken its place already, the error is errSince.
+func folderOf(path string) (*toolkit.Files, error) {
+	folder := filepath.Dir(path)
+	f, err := toolkit.Open(toolkit.Root{Path: folder})
+	if err == nil && f.Held()[folder] != folder {
+		err = errors.Join(errSince, f.Close())
+	}
+	return f, err
+}
+
 // stateOf reads a file, which need not exist.
 func stateOf(path string) (s fileState, content []byte, err error) {
-	info, err := os.Lstat(path)
+	f, err := folderOf(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil, nil
 	}
 	if err != nil {
 		return s, nil, err
 	}
-	notKept := fmt.Errorf("%s is not a regular file of at most %d bytes", path, mostKept)
-	if !info.Mode().IsRegular() || info.Size() > mostKept {
-		return s, nil, notKept
+	defer f.Close()
+	p, _ := f.In("", filepath.Base(path))
+	return stateIn(p.Dir(), p.OSPath())
+}
+
+// stateIn reads a file in a folder that is open.
+func stateIn(dir *os.Root, name string) (s fileState, content []byte, err error) {
+	f, info, err := private.OpenIn(dir, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil, nil
 	}
-	f, opened, err := private.Open(path)
+	notKept := fmt.Errorf("%s is not a regular file of at most %d bytes", name, mostKept)
+	if errors.Is(err, private.ErrNotRegular) {
+		err = notKept
+	}
 	if err != nil {
 		return s, nil, err
 	}
 	defer f.Close()
-	if !os.SameFile(info, opened) { // a link took its place
-		return s, nil, notKept
-	}
 	content, err = io.ReadAll(io.LimitReader(f, mostKept+1))
 	if err == nil && len(content) > mostKept {
 		err = notKept
@@ -297,19 +315,13 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 			return true
 		}
 		now, _, err := stateOf(c.path)
-		if err != nil || now.hash != c.after.hash || unresolved(c.path) {
+		if err != nil || now.hash != c.after.hash {
 			found.stays = append(found.stays, c.path)
 			return true
 		}
 		return false
 	})
 	return found, nil
-}
-
-// unresolved reports whether the folder of a path is a link by now.
-func unresolved(path string) bool {
-	folder, err := filepath.EvalSymlinks(filepath.Dir(path))
-	return err != nil || folder != filepath.Dir(path)
 }
 
 // said is a message of the person.
@@ -505,7 +517,7 @@ func (t *dialogue) redo(ctx context.Context) error {
 // restore changes files back to what they were before the changes, and returns what it did.
 func (t *dialogue) restore(ctx context.Context, list []fileChange) (done []fileChange) {
 	for _, c := range list {
-		err := t.restoreOne(ctx, c)
+		err := restoreFile(ctx, t.host.Session.Blobs(), t.host.Session.ID(), c)
 		if err != nil {
 			fmt.Fprintf(t.std.err, "!! %s: %s\n", visible(beside(c.path)), printable(t.env.Hide(err.Error())))
 			continue
@@ -519,43 +531,48 @@ func (t *dialogue) restore(ctx context.Context, list []fileChange) (done []fileC
 // errSince means that a file is not what it was expected to be.
 var errSince = errors.New("it was changed since, so it stays as it is")
 
-func (t *dialogue) restoreOne(ctx context.Context, c fileChange) error {
-	blobs := t.host.Session.Blobs()
-	now, content, err := stateOf(c.path)
-	if err != nil {
-		return err
-	}
-	if now.hash != c.after.hash || unresolved(c.path) {
-		return errSince
-	}
-	if now.hash != "" { // for /redo
-		if _, err := blobs.PutBlob(ctx, t.host.Session.ID(), content); err != nil {
-			return err
-		}
-	}
-	if c.before.hash == "" {
-		return removeIf(c)
-	}
-	old, err := keptContent(ctx, blobs, c.before.hash)
-	if err != nil {
-		return err
-	}
-	f, err := toolkit.Open(toolkit.Root{Path: filepath.Dir(c.path)})
+// restoreFile changes a file back in the folder that is at its path now. What is there now is kept
+// for the session, so that it can be done again.
+func restoreFile(ctx context.Context, blobs session.Blobs, id string, c fileChange) error {
+	f, err := folderOf(c.path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	p, _ := f.In("", filepath.Base(c.path))
+	now, content, err := stateIn(p.Dir(), p.OSPath())
+	if err != nil {
+		return err
+	}
+	if now.hash != c.after.hash {
+		return errSince
+	}
+	if now.hash != "" { // for /redo
+		if _, err := blobs.PutBlob(ctx, id, content); err != nil {
+			return err
+		}
+	}
+	if c.before.hash == "" {
+		return removeIf(p.Dir(), p.OSPath(), c.after.hash)
+	}
+	old, err := keptContent(ctx, blobs, c.before.hash)
+	if err != nil {
+		return err
+	}
 	err = f.Edit(p, c.after.hash == "", func(now []byte, exists bool) ([]byte, error) {
 		if exists != (c.after.hash != "") || exists && hashOf(now) != c.after.hash {
 			return nil, errSince
 		}
 		return old, nil
 	})
-	if err == nil && now.mode != c.before.mode {
-		err = p.Dir().Chmod(p.OSPath(), c.before.mode)
+	if err != nil || now.mode == c.before.mode {
+		return err
 	}
-	return err
+	done, _, err := private.OpenIn(p.Dir(), p.OSPath())
+	if err != nil {
+		return err
+	}
+	return errors.Join(done.Chmod(c.before.mode), done.Close())
 }
 
 func hashOf(content []byte) string {
@@ -581,20 +598,15 @@ func keptContent(ctx context.Context, blobs session.Blobs, hash string) ([]byte,
 	return content, err
 }
 
-// removeIf deletes a file that still is what a call made. It gets another name first, so that
+// removeIf deletes a file that still has a content. It gets another name first, so that
 // what somebody writes at the same time is not deleted.
-func removeIf(c fileChange) error {
-	dir, err := os.OpenRoot(filepath.Dir(c.path))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	name, temp := filepath.Base(c.path), ".antiphon-"+rand.Text()+".tmp"
+func removeIf(dir *os.Root, name, hash string) error {
+	temp := ".antiphon-" + rand.Text() + ".tmp"
 	if err := dir.Rename(name, temp); err != nil {
 		return err
 	}
-	content, err := dir.ReadFile(temp)
-	if err == nil && hashOf(content) == c.after.hash {
+	found, _, err := stateIn(dir, temp)
+	if err == nil && found.hash == hash {
 		return dir.Remove(temp)
 	}
 	if back := dir.Link(temp, name); back != nil {

@@ -48,9 +48,31 @@ func Open(path string) (*os.File, os.FileInfo, error) {
 	return opened(path)
 }
 
+// OpenIn opens a regular file of a folder that is open, and describes what is open. A link in its
+// place is [ErrNotRegular], also one that took its place just now.
+func OpenIn(dir *os.Root, name string) (*os.File, os.FileInfo, error) {
+	info, err := dir.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, ErrNotRegular
+	}
+	f, there, err := checked(dir.OpenFile(name, os.O_RDONLY|nonblock, 0))
+	if err == nil && !os.SameFile(info, there) {
+		err = errors.Join(ErrNotRegular, f.Close())
+		return nil, nil, err
+	}
+	return f, there, err
+}
+
 // opened is Open without the first look.
 func opened(path string) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	return checked(os.OpenFile(path, os.O_RDONLY|nonblock, 0))
+}
+
+// checked describes a file that was opened, and closes it if it is not a regular one.
+func checked(f *os.File, err error) (*os.File, os.FileInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
