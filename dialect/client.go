@@ -55,7 +55,9 @@ type Config struct {
 
 	// HTTP sends the requests. Nil means a client that all Configs share. Its Timeout, if set, ends
 	// long answers. The client follows redirects only within a host, and only if the body is sent
-	// again; after that it calls the redirect policy of HTTP.
+	// again; after that it calls the redirect policy of HTTP. If its Transport is nil or an
+	// *http.Transport that may ask for packed answers, they are unpacked here, within bounds. Another
+	// Transport that unpacks answers by itself has to limit what they become.
 	HTTP *http.Client
 	// Retry limits how often a request is repeated, if the context has no [endpoint.Budget].
 	Retry endpoint.Retry
@@ -68,7 +70,8 @@ type Config struct {
 	// and keepalives fails after twelve times this timeout. 0 means [DefaultIdleTimeout]; a
 	// negative value means no limit.
 	IdleTimeout time.Duration
-	// MaxEvent limits one event of a stream, in bytes. 0 means 256 MiB.
+	// MaxEvent limits one event of a stream, in bytes. 0 means 256 MiB. All events of a stream
+	// together may have 1 GiB, or four times MaxEvent if that is more.
 	MaxEvent int
 	// MaxBody limits an answer that is not a stream, in bytes. 0 means [DefaultMaxBody].
 	MaxBody int64

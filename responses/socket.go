@@ -265,7 +265,7 @@ func (a *answer) Next() (sse.Event, error) {
 				continue
 			}
 		}
-		return sse.Event{Data: msg.Bytes()}, nil
+		return sse.Event{Data: msg.Bytes()}, a.x.Counted(msg.Len())
 	}
 }
 

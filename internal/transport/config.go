@@ -251,6 +251,9 @@ var sharedHTTP = sync.OnceValue(func() *http.Client {
 // client returns the HTTP client with guarded redirects.
 func (c *Config) client() http.Client {
 	own := *cmp.Or(c.HTTP, sharedHTTP())
+	if t, ok := cmp.Or(own.Transport, http.DefaultTransport).(*http.Transport); ok && !t.DisableCompression {
+		own.Transport = unpacking{t}
+	}
 	if own.CheckRedirect == nil {
 		own.CheckRedirect = guarded
 	} else {

@@ -42,7 +42,8 @@ type Exchange struct {
 	atEnd bool   // the body was read to its end
 	bomb  *bombError
 
-	events Events
+	streamed int64 // bytes of the events so far
+	events   Events
 }
 
 // answer is the reader behind [Exchange.Body]: the head, then the rest within the idle limit.
@@ -264,6 +265,20 @@ func (k *Call) FromAPI(a *api.APIError, resp *http.Response) *endpoint.Error {
 	return k.Fill(e, resp)
 }
 
+// mostStreamed limits the data of all events of a stream, in bytes, because what reads them keeps what
+// they say. The longest replies of models have less than a tenth of it. A client that accepts larger
+// events accepts four of them.
+var mostStreamed int64 = 1 << 30
+
+// Counted counts the data of an event, and returns an error if the stream has more than a client takes.
+func (x *Exchange) Counted(n int) error {
+	limit := max(mostStreamed, 4*int64(x.call.config.MaxEvent))
+	if x.streamed += int64(n); x.streamed > limit {
+		return x.Fail(&endpoint.Error{Class: endpoint.TooLarge, Message: fmt.Sprintf("the events of the stream are larger than %d bytes together", limit)})
+	}
+	return nil
+}
+
 // Events reads the event stream of an exchange.
 type Events struct {
 	x  *Exchange
@@ -304,7 +319,7 @@ func (e *Events) Next() (sse.Event, error) {
 		}
 		if len(raw.Data) > 0 { // otherwise a keepalive
 			e.n++
-			return raw, nil
+			return raw, e.x.Counted(len(raw.Data))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/platform"
 	"github.com/antiphon-go/antiphon/responses"
@@ -50,13 +51,18 @@ func TestPackedBombs(t *testing.T) {
 	}))
 	defer srv.Close()
 	c := &responses.Client{BaseURL: srv.URL}
-	for name, ask := range map[string]func() error{
-		"list": func() (failure error) {
-			for _, err := range (&platform.Client{BaseURL: srv.URL}).Models(t.Context()) {
+	list := func(own *http.Client) func() error {
+		return func() (failure error) {
+			for _, err := range (&platform.Client{BaseURL: srv.URL, HTTP: own}).Models(t.Context()) {
 				failure = err
 			}
 			return failure
-		},
+		}
+	}
+	for name, ask := range map[string]func() error{
+		"list":                   list(nil),
+		"list, the caller's":     list(new(http.Client)),
+		"list, with a transport": list(srv.Client()),
 		"answer": func() error {
 			_, err := c.Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})
 			return err
@@ -85,3 +91,34 @@ func TestPackedBombs(t *testing.T) {
 		})
 	}
 }
+
+// A stream whose events are small does not fill the memory either: it ends at a bound for all of
+// them, packed or not, as an error, and is not asked for again.
+func TestEndlessStream(t *testing.T) {
+	transport.SetMostStreamed(t, 1<<20)
+	var requests atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for err := error(nil); err == nil; {
+			_, err = w.Write([]byte(`data: {"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"` + strings.Repeat("a", 1000) + "\"}\n\n"))
+		}
+	}))
+	defer srv.Close()
+	for _, own := range []*http.Client{nil, {Transport: roundTrip(http.DefaultTransport.RoundTrip)}} {
+		requests.Store(0)
+		var failure error
+		for _, err := range (&responses.Client{BaseURL: srv.URL, HTTP: own}).Stream(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))}) {
+			failure = err
+		}
+		var e *endpoint.Error
+		if !errors.As(failure, &e) || e.Class != endpoint.TooLarge || !strings.Contains(e.Message, "larger than 1048576 bytes together") || requests.Load() != 1 {
+			t.Errorf("%d requests, and the error is %v", requests.Load(), failure)
+		}
+	}
+}
+
+// roundTrip is a transport of the caller's.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
