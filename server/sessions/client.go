@@ -364,6 +364,7 @@ func (c *Client) send(ctx context.Context, method, path string, q url.Values, bo
 	if c.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.Key)
 	}
+	r.Header.Set("Accept-Encoding", "identity") // what is unpacked could be a thousand times larger than what was sent
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

@@ -4,6 +4,7 @@
 package sessions_test
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net"
@@ -181,5 +182,24 @@ func TestClientKeepsKey(t *testing.T) {
 		if _, err := c.Get(t.Context(), "s"); err == nil || sessions.CheckURL(address) == nil {
 			t.Errorf("%q: %v", address, err)
 		}
+	}
+}
+
+// The client takes no packed answers, which could become a thousand times as large as what is sent,
+// and reads none that comes unasked.
+func TestNoPackedAnswers(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+			t.Errorf("it asks for %q", got)
+		}
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Set("Content-Type", "application/json")
+		z := gzip.NewWriter(w)
+		_, _ = z.Write([]byte(`{"id":"a"}`))
+		_ = z.Close()
+	}))
+	defer srv.Close()
+	if got, err := (&sessions.Client{URL: srv.URL}).Get(t.Context(), "a"); err == nil {
+		t.Errorf("it was read: %+v", got)
 	}
 }
