@@ -92,14 +92,17 @@ func (d patchDisk) sync(p files.Place) {
 type commit struct {
 	patchDisk
 	files *files.Files
-	temps []files.Place // removed at the end
-	dirs  []files.Place // created by this commit
+	held  map[string]files.Place // a place in each directory that is open
+	close []func() error         // of these directories
+	temps []files.Place          // removed at the end
+	dirs  []files.Place          // created by this commit
 	undo  []func() error
 }
 
 // staged is a planned file together with the files prepared for it.
 type staged struct {
 	*plannedFile
+	at     files.Place // the file in its directory, which is open
 	fresh  files.Place // the new content
 	backup files.Place // the old file
 }
@@ -107,17 +110,20 @@ type staged struct {
 // commit writes the changed files and returns the temporary files that could not
 // be removed.
 func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []string, err error) {
-	c := &commit{patchDisk: p.disk, files: p.files}
+	c := &commit{patchDisk: p.disk, files: p.files, held: map[string]files.Place{}}
 	defer func() {
 		if err == nil {
 			left = c.clean()
+			c.release()
 			return
 		}
 		if undone := c.takeBack(); undone != nil {
+			c.release()
 			err = fmt.Errorf("the patch failed half-way: %w. Not all of it could be taken back: %w", err, undone)
 			return
 		}
 		c.clean()
+		c.release()
 		c.removeDirs()
 		err = fmt.Errorf("nothing was changed, in no file: %w", err)
 	}()
@@ -149,7 +155,12 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 		if err := c.makeDirs(file.Parent()); err != nil {
 			return s, err
 		}
-		s.fresh = file.Beside()
+	}
+	if s.at, err = c.hold(file.Place); err != nil {
+		return s, err
+	}
+	if file.exists {
+		s.fresh = s.at.Beside()
 		c.temps = append(c.temps, s.fresh)
 		if err := c.write(s.fresh, file.content, file.mode); err != nil {
 			return s, err
@@ -158,19 +169,39 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	if file.info == nil {
 		return s, nil
 	}
-	if err := file.Unchanged(file.info); err != nil {
+	if err := s.at.Unchanged(file.info); err != nil {
 		return s, err
 	}
-	s.backup = file.Beside()
+	s.backup = s.at.Beside()
 	c.temps = append(c.temps, s.backup)
 	if !file.exists {
 		return s, nil // the removal renames the file to this name
 	}
-	if err := c.link(file.Place, s.backup); err == nil {
+	if err := c.link(s.at, s.backup); err == nil {
 		return s, nil
 	}
 	// The file system has no links: keep a copy.
 	return s, c.write(s.backup, file.old, file.info)
+}
+
+// hold opens the directory of a file, once, so that all steps are done in it.
+func (c *commit) hold(p files.Place) (files.Place, error) {
+	in := p.Parent().Shown
+	if one, ok := c.held[in]; ok {
+		return c.files.HoldBeside(one, p)
+	}
+	at, release, err := c.files.Hold(p)
+	if err == nil {
+		c.held[in] = at
+		c.close = append(c.close, release)
+	}
+	return at, err
+}
+
+func (c *commit) release() {
+	for _, release := range c.close {
+		_ = release()
+	}
 }
 
 // makeDirs creates the missing directories, outermost first.
@@ -218,44 +249,44 @@ func (c *commit) steps(all []staged) error {
 
 // put gives the new content of a file its name.
 func (c *commit) put(s staged) error {
-	if err := s.Unchanged(s.info); err != nil {
+	if err := s.at.Unchanged(s.info); err != nil {
 		return err
 	}
 	if s.info == nil {
 		return c.putNew(s)
 	}
-	if err := c.rename(s.fresh, s.Place); err != nil {
+	if err := c.rename(s.fresh, s.at); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.Place) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.at) })
 	return nil
 }
 
 // putNew gives a new file its name. Where the file system has links, it never
 // replaces a file that appeared in the meantime.
 func (c *commit) putNew(s staged) error {
-	err := c.link(s.fresh, s.Place)
+	err := c.link(s.fresh, s.at)
 	if errors.Is(err, fs.ErrExist) {
 		return files.ErrChanged
 	}
 	if err != nil {
-		err = c.rename(s.fresh, s.Place)
+		err = c.rename(s.fresh, s.at)
 	}
 	if err == nil {
-		c.undo = append(c.undo, func() error { return c.remove(s.Place) })
+		c.undo = append(c.undo, func() error { return c.remove(s.at) })
 	}
 	return err
 }
 
 // take removes a file by renaming it to its backup.
 func (c *commit) take(s staged) error {
-	if err := s.Unchanged(s.info); err != nil {
+	if err := s.at.Unchanged(s.info); err != nil {
 		return err
 	}
-	if err := c.rename(s.Place, s.backup); err != nil {
+	if err := c.rename(s.at, s.backup); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.Place) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.at) })
 	return nil
 }
 

@@ -822,3 +822,57 @@ func TestPatchTool(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A directory that a link takes the place of between two steps of a patch leads none of them to files
+// that other programs obey, and neither does one that was a link before. A1
+func TestPatchThroughLink(t *testing.T) {
+	sections := map[string]string{
+		"added":   envelope("*** Add File: a/folder/pre-commit", "+evil"),
+		"second":  envelope("*** Update File: a/folder/y", "@@", "-mine", "+evil", "*** Add File: a/folder/.envrc", "+evil"),
+		"changed": envelope("*** Update File: a/folder/x", "@@", "-mine", "+evil"),
+		"deleted": envelope("*** Delete File: a/folder/x"),
+	}
+	for name, text := range sections {
+		steps := 0
+		for at := 0; at <= steps; at++ { // 0 is before the patch is read
+			k := kittest.New(t)
+			folder, hooks := filepath.Join(k.Dir, "a", "folder"), filepath.Join(k.Dir, ".git", "hooks")
+			for _, file := range []string{"x", "y"} {
+				k.Write(".git/hooks/"+file, "mine\n")
+				k.Write("a/folder/"+file, "mine\n")
+			}
+			swap := func() {
+				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink(hooks, folder)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if at == 0 {
+				swap()
+			}
+			parsed, err := parsePatch(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			_, err = applySections(t.Context(), k.Files, parsed, patchDisk{before: func(string, string) error {
+				if n++; n == at {
+					swap()
+				}
+				return nil
+			}})
+			steps = max(steps, n)
+			if at == 0 && err == nil {
+				t.Errorf("%s: no error", name)
+			}
+			entries, _ := os.ReadDir(hooks)
+			for _, e := range entries {
+				if got, _ := os.ReadFile(filepath.Join(hooks, e.Name())); string(got) != "mine\n" {
+					t.Errorf("%s, step %d: %s has %q (%v)", name, at, e.Name(), got, err)
+				}
+			}
+			if len(entries) != 2 {
+				t.Errorf("%s, step %d: %v (%v)", name, at, entries, err)
+			}
+		}
+	}
+}

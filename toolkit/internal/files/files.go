@@ -53,6 +53,8 @@ type openRoot struct {
 	abs []string
 	// real is the path with symbolic links resolved when the directory was opened.
 	real string
+	// in is shown in front of the paths in it: a directory that Hold opened, with a slash.
+	in string
 }
 
 var rootName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)

@@ -104,3 +104,66 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 	k.NoLeftovers()
 }
+
+// A directory that a link takes the place of between the look and the write leads no write to files
+// that other programs obey, and neither does one that was a link before: nobody was asked about
+// these. A1
+func TestEditThroughLink(t *testing.T) {
+	for name, create := range map[string]bool{"new file": true, "old file": false} {
+		for _, early := range []bool{false, true} {
+			k := kittest.New(t)
+			folder, hooks := filepath.Join(k.Dir, "a", "folder"), filepath.Join(k.Dir, ".git", "hooks")
+			k.Write(".git/hooks/x", "theirs")
+			k.Write("a/folder/other", "")
+			file := "pre-commit"
+			if !create {
+				file = "x"
+				k.Write("a/folder/x", "mine")
+			}
+			swap := func() {
+				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink(hooks, folder)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if early {
+				swap()
+			}
+			at, err := k.Files.Resolve("a/folder/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = k.Files.Edit(at, create, func([]byte, bool) ([]byte, error) {
+				if !early {
+					swap()
+				}
+				return []byte("evil"), nil
+			})
+			if err == nil || early && !strings.Contains(err.Error(), "nobody was asked about") {
+				t.Errorf("%s, early %v: %v", name, early, err)
+			}
+			if got, _ := os.ReadFile(filepath.Join(hooks, file)); string(got) == "evil" {
+				t.Errorf("%s, early %v: written through the link", name, early)
+			}
+		}
+	}
+	k := kittest.New(t) // the file itself is asked about, and then written
+	k.Write(".git/hooks/x", "")
+	at, err := k.Files.Resolve(".git/hooks/pre-commit")
+	if err == nil {
+		err = k.Files.Edit(at, true, func([]byte, bool) ([]byte, error) { return []byte("mine"), nil })
+	}
+	if err != nil || k.Content(".git/hooks/pre-commit") != "mine" {
+		t.Error(err)
+	}
+	k.Write("docs/real/x", "") // other links are followed as before
+	if err := os.Symlink("real", filepath.Join(k.Dir, "docs", "link")); err != nil {
+		t.Fatal(err)
+	}
+	at, err = k.Files.Resolve("docs/link/y")
+	if err == nil {
+		err = k.Files.Edit(at, true, func([]byte, bool) ([]byte, error) { return []byte("mine"), nil })
+	}
+	if err != nil || k.Content("docs/real/y") != "mine" {
+		t.Error(err)
+	}
+}

@@ -89,9 +89,9 @@ func (p Place) Entry(name string) Place {
 
 // place returns the place of a path inside the root.
 func (r *openRoot) place(rel string) Place {
-	p := Place{root: r, Rel: rel, Shown: rel}
+	p := Place{root: r, Rel: rel, Shown: r.in + rel}
 	if !r.isDefault {
-		p.Shown = r.Name + ":" + rel
+		p.Shown = r.Name + ":" + p.Shown
 	}
 	return p
 }

@@ -39,14 +39,19 @@ func (f *Files) ProtectedPaths() []string {
 // Protected returns the reason for asking about a write to an absolute path, or "".
 // It looks at the path as it is written and as the links on the way lead.
 func (f *Files) Protected(path string) string {
-	real := realPath(path)
-	for _, p := range []string{path, real} {
-		if name := obeyed.Name(p); name != "" {
-			return "it writes to " + name + ", which other programs run or obey without a question"
-		}
+	if name := obeyed.Name(path); name != "" {
+		return "it writes to " + name + ", which other programs run or obey without a question"
+	}
+	return f.protectedAt(realPath(path))
+}
+
+// protectedAt is Protected for a path without links.
+func (f *Files) protectedAt(real string) string {
+	if name := obeyed.Name(real); name != "" {
+		return "it writes to " + name + ", which other programs run or obey without a question"
 	}
 	for _, p := range f.protected {
-		if rel, err := filepath.Rel(p, real); err == nil && filepath.IsLocal(rel) {
+		if lies(real, p) {
 			return "it writes to " + filepath.Base(p) + ", which decides what this program does"
 		}
 	}

@@ -47,13 +47,51 @@ func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) 
 	if len(content) > MaxEditBytes {
 		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, len(content), MaxEditBytes)
 	}
-	if err := p.Replace(content, info); err != nil {
+	held, release, err := f.Hold(p)
+	if err == nil {
+		err = held.Replace(content, info)
+		_ = release()
+	}
+	if err != nil {
 		if errors.Is(err, ErrChanged) {
 			return fmt.Errorf("%s: %w", p, err)
 		}
 		return p.Problem("write", err)
 	}
 	return nil
+}
+
+// Hold opens the directory of p and returns p in it: what is done with held stays in this directory, even
+// if a link takes its place. If a link on the way leads to a file that is protected for another
+// reason than p, nobody was asked about it, and it is an error. The caller calls release at the end.
+func (f *Files) Hold(p Place) (held Place, release func() error, err error) {
+	parent := p.Parent()
+	dir, err := p.Dir().OpenRoot(parent.OSPath())
+	if err != nil {
+		return Place{}, nil, err
+	}
+	real, err := realOf(dir, parent.Path())
+	if err == nil {
+		r := &openRoot{Root: p.in().Root, dir: dir, isDefault: p.in().isDefault, abs: []string{parent.Path()}, real: real, in: p.in().in}
+		if parent.Rel != "." {
+			r.in += parent.Rel + "/"
+		}
+		held, err = f.HoldBeside(r.place("."), p)
+	}
+	if err != nil {
+		_ = dir.Close()
+		return Place{}, nil, err
+	}
+	return held, dir.Close, nil
+}
+
+// HoldBeside is [Files.Hold] for another file of a directory that is held, with any place in it.
+func (f *Files) HoldBeside(held, p Place) (Place, error) {
+	led := filepath.Join(held.in().real, p.Base())
+	if why := f.protectedAt(led); why != "" && why != f.protectedAt(p.unlinked()) {
+		return Place{}, fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", led)
+	}
+	return held.in().place(p.Base()), nil
 }
 
 // readForEdit returns the content of a file and its information. The information
