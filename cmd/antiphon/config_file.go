@@ -7,8 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
+	"io/fs"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // configFlags are the flags of commands whose flags may be in a file.
@@ -53,22 +53,12 @@ func (configFile) BeforeResolve(command *kong.Context, trace *kong.Path) error {
 	return nil
 }
 
+// readConfig reads a file of flags. They decide what may run and who may ask, so a file that others can
+// write is not one.
 func readConfig(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("%s is not a file", path) // a pipe could wait for ever
-	}
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err == nil && len(text) > maxConfig {
-		err = fmt.Errorf("%s has more than %d bytes", path, maxConfig)
+	text, err := private.ReadFile(path, maxConfig)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s says who may ask and what may run: %w", path, err)
 	}
 	return text, err
 }

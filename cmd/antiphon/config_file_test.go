@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -102,7 +103,15 @@ func TestConfigFileRefuses(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{filepath.Join(dir, "absent"), dir} {
+	open := write(t, filepath.Join(dir, "open.conf"), "trust = true\n")
+	if err := os.Chmod(open, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	bad := []string{filepath.Join(dir, "absent"), dir}
+	if runtime.GOOS != "windows" { // there the permissions are not looked at
+		bad = append(bad, open)
+	}
+	for _, path := range bad {
 		if o := programEnv(t, nil, "serve", "--config", path); o.code != exitUsage || !strings.Contains(o.err, "--config") {
 			t.Errorf("%s: exit code %d, %s", path, o.code, o.err)
 		}
