@@ -229,6 +229,12 @@ func TestHostileFiles(t *testing.T) {
 				t.Chdir(elsewhere)
 				h.addTo(t)
 			}
+			if strings.HasPrefix(filepath.Base(path), "setting-") {
+				t.Chdir(h.work)
+				for _, line := range []string{"run FILE --allow run_command", "run FILE --allow run_command --sandbox full"} {
+					h.try(t, line)
+				}
+			}
 			if strings.HasPrefix(filepath.Base(path), "named-") {
 				t.Chdir(h.work)
 				h.named(t)
