@@ -183,7 +183,12 @@ func (l library) keepIndex(at files.Place, data []byte) error {
 			return nil
 		}
 	}
-	if err := at.Replace(data, info); err != nil {
+	held, release, err := l.Hold(at)
+	if err == nil {
+		err = held.Replace(data, info)
+		_ = release()
+	}
+	if err != nil {
 		if errors.Is(err, files.ErrChanged) {
 			return fmt.Errorf("%s: %w", at, err)
 		}
