@@ -842,7 +842,7 @@ func TestPatchThroughLink(t *testing.T) {
 				k.Write("a/folder/"+file, "mine\n")
 			}
 			swap := func() {
-				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink(hooks, folder)); err != nil {
+				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink("../.git/hooks", folder)); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -121,7 +121,7 @@ func TestEditThroughLink(t *testing.T) {
 				k.Write("a/folder/x", "mine")
 			}
 			swap := func() {
-				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink(hooks, folder)); err != nil {
+				if err := errors.Join(os.Rename(folder, folder+".away"), os.Symlink("../.git/hooks", folder)); err != nil {
 					t.Fatal(err)
 				}
 			}
