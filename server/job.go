@@ -73,6 +73,9 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	if wrong != nil {
 		return wrong
 	}
+	if p, ok := s.store().(Preparer); ok && j.keep && j.resume == nil {
+		defer p.Prepare(ctx, j.w.response.ID, j.rec.Previous, j.rec.Before)()
+	}
 	err := cmp.Or(s.respond(j), j.w.err)
 	defer func() { done(j.outcome(err)) }()
 	if err == nil && !j.w.Ended() {

@@ -55,6 +55,16 @@ type SharedStore interface {
 	Busy(ctx context.Context, id string) (bool, error)
 }
 
+// Preparer is a [Store] that can do a part of [Store.Put] for a response before the backend
+// begins it, while the backend works. So the client waits less for the first event.
+type Preparer interface {
+	Store
+	// Prepare gets ready for the first Put of a response with this id, which continues
+	// previous, after so many items, if it is not "". It does not wait for anything. drop
+	// removes what is left if there was no such Put.
+	Prepare(ctx context.Context, id, previous string, before int) (drop func())
+}
+
 // ErrNotFound means that a store has no object or item with the id.
 var ErrNotFound = errors.New("not found")
 

@@ -41,6 +41,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	held  map[string]*held  // the responses that are being made here
+	ready map[string]*ready // the sessions of responses that have not begun yet
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
 }
@@ -51,6 +52,15 @@ var errNoSessions = errors.New("gateway: the Store has no store of sessions")
 type held struct {
 	session *session.Session
 	unlock  func() error
+}
+
+// ready is a session that is made before its response begins.
+type ready struct {
+	held
+	previous string
+	before   int
+	err      error
+	made     chan struct{} // closed when the other fields are set
 }
 
 // stored is an entry about an object. The items that belong to it follow it.
@@ -252,10 +262,22 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	if h != nil {
 		return s.end(ctx, h, rec)
 	}
+	if r := s.prepared(rec.ID()); r != nil {
+		if <-r.made; r.err == nil && r.previous == rec.Previous && r.before == rec.Before {
+			return s.begin(ctx, r.held, rec)
+		}
+		if err := s.drop(ctx, r); err != nil {
+			return err
+		}
+	}
 	_, err := s.In.Info(ctx, sessionOf(rec.ID()))
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		return s.begin(ctx, rec)
+		h, err := s.beginning(ctx, rec.ID(), rec.Previous, rec.Before)
+		if err != nil {
+			return err
+		}
+		return s.begin(ctx, h, rec)
 	case err != nil:
 		return err
 	}
@@ -270,8 +292,70 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	return s.end(ctx, &held{log, unlock}, rec)
 }
 
-// begin stores a response that begins, and holds its session.
-func (s *Store) begin(ctx context.Context, rec server.StoredObject) error {
+// Prepare implements [server.Preparer]. It makes the session of the response. An empty one
+// that a killed process leaves is no response.
+func (s *Store) Prepare(ctx context.Context, id, previous string, before int) (drop func()) {
+	if nils.Is(s.In) {
+		return func() {} // Put says so
+	}
+	r := &ready{previous: previous, before: before, made: make(chan struct{})}
+	s.mu.Lock()
+	if s.ready == nil {
+		s.ready = map[string]*ready{}
+	}
+	s.ready[id] = r
+	s.mu.Unlock()
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer close(r.made)
+		r.held, r.err = s.beginning(ctx, id, previous, before)
+	}()
+	return func() {
+		if s.prepared(id) == r {
+			<-r.made
+			_ = s.drop(ctx, r) // what is left of it is an empty session
+		}
+	}
+}
+
+// prepared returns what Prepare makes for a response, once; or nil.
+func (s *Store) prepared(id string) *ready {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.ready[id]
+	delete(s.ready, id)
+	return r
+}
+
+// drop removes a session that is made and not needed.
+func (s *Store) drop(ctx context.Context, r *ready) error {
+	if r.err != nil {
+		return nil
+	}
+	return errors.Join(s.In.Delete(ctx, r.session.ID()), r.unlock())
+}
+
+// begin stores a response that begins in its session, and holds that.
+func (s *Store) begin(ctx context.Context, h held, rec server.StoredObject) error {
+	err := s.write(ctx, h, rec)
+	if err != nil {
+		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
+	}
+	s.remember(rec.ID(), rec.Input)
+	if final(rec.Response) {
+		return h.unlock()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.held = map[string]*held{}
+	}
+	s.held[rec.ID()] = &h
+	return nil
+}
+
+// write writes the first entries of a response.
+func (s *Store) write(ctx context.Context, h held, rec server.StoredObject) error {
 	head := *rec.Response
 	head.Output = []item.Item{}
 	object, err := head.AppendJSON(nil)
@@ -283,48 +367,31 @@ func (s *Store) begin(ctx context.Context, rec server.StoredObject) error {
 	if err != nil {
 		return err
 	}
-	log, err := s.beginning(ctx, rec)
-	if err != nil {
-		return err
-	}
-	unlock, err := log.Lock(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err = log.Append(ctx, bodies...); err != nil {
-		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), log.ID()), unlock())
-	}
-	s.remember(rec.ID(), rec.Input)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.held == nil {
-		s.held = map[string]*held{}
-	}
-	s.held[rec.ID()] = &held{log, unlock}
-	if !final(rec.Response) {
-		return nil
-	}
-	delete(s.held, rec.ID())
-	return unlock()
+	_, err = h.session.Append(ctx, bodies...)
+	return err
 }
 
-// beginning makes the session of a response: a fork of what the response continues.
-func (s *Store) beginning(ctx context.Context, rec server.StoredObject) (*session.Session, error) {
-	id := sessionOf(rec.ID())
-	if rec.Previous == "" {
-		if err := s.In.Create(ctx, session.Info{ID: id, Owner: s.Owner, Tags: []string{tag}}); err != nil {
-			return nil, err
+// beginning makes the session of a response, and locks it: a fork of what the response
+// continues.
+func (s *Store) beginning(ctx context.Context, id, previous string, before int) (h held, err error) {
+	if id = sessionOf(id); previous == "" {
+		if err = s.In.Create(ctx, session.Info{ID: id, Owner: s.Owner, Tags: []string{tag}}); err == nil {
+			h.session, err = session.Open(ctx, s.In, id)
 		}
-		return session.Open(ctx, s.In, id)
+	} else {
+		log, f, failed := s.open(ctx, previous)
+		switch {
+		case failed != nil:
+			return h, failed
+		case len(f.items) != before:
+			return h, server.ErrNotFound
+		}
+		h.session, err = log.Fork(ctx, int64(len(log.Log())), id)
 	}
-	before, f, err := s.open(ctx, rec.Previous)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(f.items) != rec.Before:
-		return nil, server.ErrNotFound
+	if err == nil {
+		h.unlock, err = h.session.Lock(ctx)
 	}
-	return before.Fork(ctx, int64(len(before.Log())), id)
+	return h, err
 }
 
 func final(r *api.Response) bool {

@@ -75,7 +75,12 @@ func TestStoreIsLikeMemory(t *testing.T) {
 					}
 				}
 				rec := server.StoredObject{Response: &api.Response{ID: id, Status: "in_progress", Output: []item.Item{}}, Previous: previous, Before: before, Input: items()}
+				drop := func() {}
+				if rapid.Bool().Draw(rt, "prepared") {
+					drop = durable.Prepare(ctx, id, rapid.SampledFrom([]string{previous, pick}).Draw(rt, "prepared previous"), before)
+				}
 				both("begin "+id, func(s server.Store) error { return s.Put(ctx, rec) })
+				drop()
 				ids = append(ids, id)
 			case 2:
 				old, err := plain.Get(ctx, pick)
@@ -156,6 +161,32 @@ func onDisk(t *testing.T, file string, up *agenttest.Server) (w *world, end func
 		if err := errors.Join(keep.Close(), in.Close()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What was prepared for a response that an upstream refused is gone.
+func TestRefusedLeavesNothing(t *testing.T) {
+	in := new(inMemory)
+	up := agenttest.NewServer(t, agenttest.Failure(http.StatusBadRequest, "invalid_prompt", "No."), agenttest.Completed(item.Assistant("Yes.")))
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
+	keep := &gateway.Store{In: in}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	defer w.end()
+	sessions := func() (n int) {
+		for _, err := range in.List(t.Context(), session.Query{Archived: true}) {
+			if n++; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	w.refused(`{"model":"m","input":"a"}`, http.StatusBadRequest)
+	if n := sessions(); n != 0 {
+		t.Errorf("%d sessions after a refusal", n)
+	}
+	w.create(`{"model":"m","input":"a"}`)
+	if n := sessions(); n != 1 {
+		t.Errorf("%d sessions after a response", n)
 	}
 }
 
