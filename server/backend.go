@@ -150,4 +150,7 @@ type Model struct {
 	ID      string
 	Created int64 // seconds since 1970
 	OwnedBy string
+	// Description says what the model does. It is not part of the API, and is left out if it
+	// is "".
+	Description string
 }

@@ -88,5 +88,9 @@ func (s *Server) model(c *call) *Error {
 }
 
 func (m Model) object() string {
-	return fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":%s}`, item.Quote(m.ID), m.Created, item.Quote(m.OwnedBy))
+	text := fmt.Sprintf(`{"id":%s,"object":"model","created":%d,"owned_by":%s`, item.Quote(m.ID), m.Created, item.Quote(m.OwnedBy))
+	if m.Description != "" {
+		text += `,"description":` + string(item.Quote(m.Description))
+	}
+	return text + "}"
 }

@@ -105,7 +105,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		errorLog := log.New(std.err, "antiphon: ", 0)
 		s.agents = &agents.Backend{KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
 		for _, a := range list {
-			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Config: a.config})
+			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
 	}
 	table, err := c.table(env)

@@ -32,7 +32,7 @@ type served struct {
 func servedAgent(t *testing.T) *served {
 	t.Helper()
 	s := &served{t: t, dir: t.TempDir()}
-	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\"/>\n"+
+	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\" description=\"Waits for the test.\"/>\n"+
 		"<tool name=\"wait\" command=\"cat "+filepath.Join(s.dir, "fifo")+"\" description=\"Waits.\" approval=\"allow\"/>\n")
 	write(t, filepath.Join(s.dir, "it.script"), "turn\n  say I wait.\n  call wait {}\nturn\n  say Done: {{output \"wait\" 1}}\nagain\nturn\n  say And: {{question}}\n")
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "fifo"), 0o600); err != nil {

@@ -35,6 +35,8 @@ import (
 type Agent struct {
 	// Name is the name of the model in requests.
 	Name string
+	// Description says in the list of models what the agent does. It may be "".
+	Description string
 	// Config says how the file is run. The Backend sets the store, the session and
 	// Pause. Its Trust is asked for each response, so that a file that was changed is
 	// not run before somebody agreed to the change.
@@ -135,7 +137,7 @@ func (b *Backend) report(err error) {
 func (b *Backend) Models(_ context.Context, id string) (list []server.Model, _ error) {
 	for i := range b.Agents {
 		if id == "" || b.Agents[i].Name == id {
-			m := server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon"}
+			m := server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon", Description: b.Agents[i].Description}
 			if file, err := os.Stat(b.Agents[i].Config.File); err == nil { // requests tell what is wrong with it
 				m.Created = file.ModTime().Unix()
 			}
