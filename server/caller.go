@@ -36,6 +36,24 @@ func CallerOf(ctx context.Context) (c Caller, known bool) {
 	return c, known
 }
 
+type holdKey struct{}
+
+// WithHold returns a context in which [Hold] calls hold, which returns an error if there is no
+// room, and gives the bytes back when its context is done. It must be safe for concurrent use.
+func WithHold(ctx context.Context, hold func(ctx context.Context, n int64) error) context.Context {
+	return context.WithValue(ctx, holdKey{}, hold)
+}
+
+// Hold takes n bytes of the memory that all requests may have together, until ctx is done. A
+// backend calls it before it reads what a request names and does not hold, such as files. It
+// does nothing unless a handler around the server bounds this; see package server/access. V5
+func Hold(ctx context.Context, n int64) error {
+	if hold, ok := ctx.Value(holdKey{}).(func(ctx context.Context, n int64) error); ok && hold != nil {
+		return hold(ctx, n)
+	}
+	return nil
+}
+
 // Outcome is what became of a request that [Server].Admit let in.
 type Outcome struct {
 	// ID and Status are those of the response. They are "" if there is none, because the

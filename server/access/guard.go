@@ -197,9 +197,9 @@ func (req *request) serve(r *http.Request) *server.Error {
 	}
 	defer body.release()
 	req.socket = server.Pattern(r) == socketRoute
-	ctx := context.WithValue(r.Context(), requestKey{}, req)
+	ctx := server.WithHold(context.WithValue(r.Context(), requestKey{}, req), g.hold)
 	if req.key != nil {
-		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, Approves: req.key.May(ScopeApprove)})
+		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Approves: req.key.May(ScopeApprove)})
 	}
 	if req.key != nil && strings.Contains(server.Pattern(r), frontRoutes) {
 		w.allowed = req.still
@@ -601,11 +601,22 @@ func (req *request) body(r *http.Request) (*reader, *server.Error) {
 // take takes n bytes of what all bodies may have.
 func (b *reader) take(n int64) *server.Error {
 	if !b.req.g.counts.hold(n, b.req.g.Bounds.bodies()) {
-		return errBusy("the requests that it is reading are too large together")
+		return errBusy(tooLarge)
 	}
 	b.held += n
 	return nil
 }
+
+// hold takes n bytes of what all bodies may have, until ctx is done, for what a request names.
+func (g *Guard) hold(ctx context.Context, n int64) error {
+	if !g.counts.hold(n, g.Bounds.bodies()) {
+		return errBusy(tooLarge)
+	}
+	context.AfterFunc(ctx, func() { g.counts.hold(-n, 0) })
+	return nil
+}
+
+const tooLarge = "the requests that it is reading are too large together"
 
 func (b *reader) release() { b.req.g.counts.hold(-b.held, 0) }
 

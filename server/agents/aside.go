@@ -37,8 +37,10 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 	if err == nil {
 		err = unsupported(r)
 	}
+	held, free := context.WithCancel(ctx)
+	defer free()
 	if err == nil {
-		r, err = b.withFiles(ctx, r)
+		r, err = b.withFiles(held, r)
 	}
 	if err != nil {
 		return err

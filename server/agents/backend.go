@@ -167,8 +167,10 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err == nil {
 		err = unsupported(r)
 	}
+	held, free := context.WithCancel(ctx)
+	defer free()
 	if err == nil {
-		r, err = b.withFiles(ctx, r)
+		r, err = b.withFiles(held, r)
 	}
 	if err != nil {
 		return err

@@ -56,7 +56,9 @@ func (b *Backend) putConversation(ctx context.Context, rec server.StoredObject) 
 		if err = b.store().Archive(ctx, id, true); err == nil && len(rec.Input) > 0 {
 			var items []item.Item
 			if err = additions(rec.Input); err == nil {
-				items, err = b.inline(ctx, rec.Input, "items")
+				held, free := context.WithCancel(ctx)
+				defer free()
+				items, err = b.inline(held, rec.Input, "items")
 			}
 			if err == nil {
 				n.Items, err = listJSON(items)
@@ -205,7 +207,9 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
-	items, err := b.inline(ctx, items, "items")
+	held, free := context.WithCancel(ctx)
+	defer free()
+	items, err := b.inline(held, items, "items")
 	if err != nil {
 		return err
 	}

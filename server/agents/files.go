@@ -213,7 +213,8 @@ func (b *Backend) sweepFiles(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// withFiles returns a request whose items have the content of the files that they name.
+// withFiles returns a request whose items have the content of the files that they name. It
+// counts as part of the request until ctx is done.
 func (b *Backend) withFiles(ctx context.Context, r *server.Request) (*server.Request, error) {
 	items, err := b.inline(ctx, r.Items, "input")
 	if err != nil {
@@ -315,6 +316,9 @@ func (in *inliner) data(id, param string) (f server.File, data string, err error
 		return f, "", server.Invalid("invalid_value", param, "The files that the request names have more than %d bytes together.", maxInline)
 	}
 	in.changed = true
+	if err := server.Hold(ctx, int64(base64.StdEncoding.EncodedLen(int(f.Bytes)))); err != nil {
+		return f, "", err
+	}
 	content, err := b.OpenFile(ctx, id)
 	if err != nil {
 		return f, "", err

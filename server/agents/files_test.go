@@ -5,11 +5,15 @@ package agents_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"mime/multipart"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -106,6 +110,40 @@ func TestFiles(t *testing.T) {
 		t.Error(text)
 	}
 	w.same(made)
+}
+
+// What a request names counts with what all requests may have together, until it is done. V5
+func TestFilesHeld(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	one := w.uploaded("one.txt", strings.Repeat("x", 3000))
+	var held atomic.Int64
+	s := &server.Server{Backend: w.b}
+	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(out, r.WithContext(server.WithHold(r.Context(), func(ctx context.Context, n int64) error {
+			if held.Load()+n > 5000 {
+				return &server.Error{Status: http.StatusServiceUnavailable, Message: "Full."}
+			}
+			held.Add(n)
+			context.AfterFunc(ctx, func() { held.Add(-n) })
+			return nil
+		})))
+	}))
+	defer s.Close()
+	defer front.Close()
+	defer front.CloseClientConnections()
+	w.base = front.URL + "/v1"
+	part := `{"type":"input_file","file_id":"` + one.ID + `"}`
+	ask := func(parts string) string { return `{"model":"it","input":[{"role":"user","content":[` + parts + `]}]}` }
+	w.create(ask(part))
+	for held.Load() != 0 {
+		runtime.Gosched()
+	}
+	if code, text := w.send(http.MethodPost, "responses", ask(part+","+part)); code != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", code, text)
+	}
+	for held.Load() != 0 {
+		runtime.Gosched()
+	}
 }
 
 // A form without what a file needs is refused by name.
