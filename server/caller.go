@@ -16,8 +16,9 @@ import (
 // Caller is who sends a request, as far as a handler around the server found out. See
 // package server/access.
 type Caller struct {
-	// Project owns what the caller makes, and Key is the name of its key.
-	Project, Key string
+	// Project owns what the caller makes, and Key is the name of its key. KeyID tells keys
+	// apart that had the same name.
+	Project, Key, KeyID string
 	// Approves means that the caller may answer requests for approval. V3
 	Approves bool
 }

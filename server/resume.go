@@ -111,6 +111,9 @@ func (s *Server) takeUp(ctx context.Context, k Resumer, id string, begun func())
 	}
 	j := s.again(k, rec)
 	lifetime, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	if rec.Caller.Key != "" {
+		lifetime = WithCaller(lifetime, rec.Caller)
+	}
 	j.cancel = func() { cancel(nil) }
 	streams := rec.Streamed && s.enter()
 	if streams {

@@ -93,6 +93,9 @@ type StoredObject struct {
 	Events []api.Event
 	// Streamed reports whether a [Resumer] keeps the events of the response.
 	Streamed bool
+	// Caller is who asked for a response that a [Resumer] keeps, as far as it is known. Another
+	// server that goes on with the response has it in its context.
+	Caller Caller
 }
 
 // ID returns the id of the response or the conversation, or "" if it has neither.

@@ -367,7 +367,8 @@ func (g *Guard) of(project string) (*server.Server, error) {
 	s.Admit = func(ctx context.Context, r *server.Request) (func(server.Outcome), error) {
 		req, _ := ctx.Value(requestKey{}).(*request)
 		if req == nil { // an earlier server began it
-			return g.goesOn(project, r), nil
+			caller, _ := server.CallerOf(ctx)
+			return g.goesOn(project, caller, r), nil
 		}
 		return g.admit(req, r)
 	}
@@ -405,9 +406,8 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 	}, nil
 }
 
-// goesOn admits a response that an earlier server began. It is not known any more with
-// which key.
-func (g *Guard) goesOn(project string, r *server.Request) (done func(server.Outcome)) {
+// goesOn admits a response that another server began, for a caller whose limits it had then.
+func (g *Guard) goesOn(project string, caller server.Caller, r *server.Request) (done func(server.Outcome)) {
 	left, wrong := g.counts.run(math.MaxInt)
 	if wrong != nil {
 		left = func() {}
@@ -415,7 +415,10 @@ func (g *Guard) goesOn(project string, r *server.Request) (done func(server.Outc
 	model := r.Model
 	return func(o server.Outcome) {
 		left()
-		g.record(&Use{Project: project, Agent: model}, o)
+		if caller.KeyID != "" && o.ID != "" {
+			g.accounts.spent(caller.KeyID, o.Cost, 1, g.now())
+		}
+		g.record(&Use{Project: project, Key: caller.Key, KeyID: caller.KeyID, Agent: model}, o)
 	}
 }
 

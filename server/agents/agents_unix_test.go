@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -239,4 +240,35 @@ func TestKeyElsewhere(t *testing.T) {
 		}
 		w.same(r)
 	}
+}
+
+// The server that goes on with a background response knows for which key it is.
+func TestGoesOnForKey(t *testing.T) {
+	w := serving(t, waiting, waits, nil)
+	running := fifo(t, w)
+	s := &server.Server{Backend: w.b}
+	want := server.Caller{Key: "ci", KeyID: "key_1"}
+	front := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(out, r.WithContext(server.WithCaller(r.Context(), want)))
+	}))
+	defer front.Close()
+	defer front.CloseClientConnections()
+	w.base = front.URL + "/v1"
+	w.create(`{"model":"it","input":"x","background":true}`)
+	end := running()
+	s.Close()
+	w.stop()
+	w.stop = func() {}
+	end()
+	known := make(chan server.Caller, 1)
+	next := &server.Server{Backend: alone(t, w.dir), Admit: func(ctx context.Context, _ *server.Request) (func(server.Outcome), error) {
+		c, _ := server.CallerOf(ctx)
+		known <- c
+		return nil, nil
+	}}
+	next.Resume()
+	if c := <-known; c != want {
+		t.Errorf("%+v", c)
+	}
+	next.Close()
 }

@@ -69,6 +69,8 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	}
 	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background, Request: run.request}
 	if background {
+		caller, _ := server.CallerOf(ctx)
+		n.Key, n.KeyID = caller.Key, caller.KeyID
 		if err := run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Tags: []string{tagBackground}}); err != nil {
 			return err
 		}
@@ -193,6 +195,7 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 	rec.Background = p.begin.Background
 	if rec.Background {
 		rec.Streamed = streams(p.begin.Request)
+		rec.Caller = server.Caller{Project: b.Owner, Key: p.begin.Key, KeyID: p.begin.KeyID}
 	}
 	return rec, nil
 }

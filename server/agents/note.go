@@ -32,6 +32,9 @@ type note struct {
 	// session does not have.
 	Asked      jsontext.Value `json:"asked,omitempty"`
 	Background bool           `json:"background,omitzero"`
+	// Key and KeyID are those of who asked for a background response.
+	Key   string `json:"key,omitempty"`
+	KeyID string `json:"key_id,omitempty"`
 	// Text are instructions, until the next note about them. The entry behind it, if it is
 	// not empty, is their message.
 	Text string `json:"text,omitempty"`
