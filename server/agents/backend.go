@@ -80,6 +80,7 @@ type Backend struct {
 	mu            sync.Mutex
 	written       map[string]int64     // how many notes the events of a response have, by its id
 	swept         time.Time            // when old events were looked for
+	claimed       map[string]string    // the session of the key that a response is named in, by the response's id, until it has begun
 	active        map[string]*active   // the responses that are being made, by id
 	unstored      map[string]string    // the sessions of responses that are not stored, by the response's id
 	busyElsewhere map[string]time.Time // sessions that others write to, and when to look again

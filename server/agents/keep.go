@@ -79,10 +79,15 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 		}
 	}
 	entries, err := run.host.Session.Append(ctx, append([]session.Body{n.body()}, run.input...)...)
-	if err == nil {
-		run.seq = entries[0].Seq
+	if err != nil {
+		return err
 	}
-	return err
+	if err := b.stillNamed(ctx, run.id); err != nil {
+		_, gone := run.host.Session.Append(context.WithoutCancel(ctx), note{Kind: kindDeleted, ResponseID: run.id}.body())
+		return errors.Join(err, gone)
+	}
+	run.seq = entries[0].Seq
+	return nil
 }
 
 // ended writes the end of a response. The host holds the session.

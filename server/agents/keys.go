@@ -42,11 +42,49 @@ func (b *Backend) Claim(ctx context.Context, key, body string) (made string, nam
 	if err != nil || made != "" {
 		return made, nil, nil, errors.Join(err, unlock())
 	}
+	named := ""
 	name = func(ctx context.Context, id string) error {
 		_, err := s.Append(ctx, note{Kind: kindKey, ResponseID: id, Body: body}.body())
+		if err == nil {
+			named = id
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if b.claimed == nil {
+				b.claimed = map[string]string{}
+			}
+			b.claimed[id] = in
+		}
 		return err
 	}
-	return "", name, func() { b.report(unlock()) }, nil
+	return "", name, func() {
+		b.mu.Lock()
+		delete(b.claimed, named)
+		b.mu.Unlock()
+		b.report(unlock())
+	}, nil
+}
+
+// stillNamed returns an error if another server has named a response for the key of this one,
+// whose beginning is in the log: the lock was lost before that, for example because the process
+// stood still for longer than a lease. From now on, nobody names another one. V4
+func (b *Backend) stillNamed(ctx context.Context, id string) error {
+	b.mu.Lock()
+	in := b.claimed[id]
+	b.mu.Unlock()
+	if in == "" {
+		return nil
+	}
+	s, err := session.Open(ctx, b.store(), in)
+	if err != nil {
+		return err
+	}
+	log := s.Log()
+	if len(log) > 0 {
+		if n, ok := noteOf(log[len(log)-1]); ok && n.ResponseID == id {
+			return nil
+		}
+	}
+	return errLocked
 }
 
 // lockKey makes the session of a key, if there is none, and waits for its lock.

@@ -9,15 +9,19 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // keyed sends a request for a response with a key.
@@ -216,3 +220,76 @@ func TestKeysApart(t *testing.T) {
 		t.Error(r.Status)
 	}
 }
+
+// If another server has named its own response for a key meanwhile, because this one stood still
+// for longer than its lease, the one that begins here is given up, and the next attempt has the
+// other one's answer, or makes the only one. V4
+func TestKeyLost(t *testing.T) {
+	var in store.Store
+	var once sync.Once
+	other := func(s agenttest.Step) error {
+		begins := func(e session.Entry) bool {
+			n, ok := e.Body.(session.Note)
+			return ok && n.Item.Type() == "antiphon:response"
+		}
+		if s.Done || !slices.ContainsFunc(s.Entries, begins) {
+			return nil
+		}
+		once.Do(func() {
+			for info, err := range in.List(t.Context(), session.Query{Tags: []string{"responses-key"}, Archived: true}) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				it, err := item.Parse([]byte(`{"type":"antiphon:idempotency_key","response_id":"resp_` + strings.Repeat("a", 26) + `_1","body":"x"}`))
+				if err == nil {
+					err = in.Append(t.Context(), info.ID, info.Entries, []session.Entry{{Seq: info.Entries + 1, Body: session.Note{Item: it}}})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		return nil
+	}
+	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
+		in = b.Store
+		b.Store = &steppedStore{agenttest.StepStore(in, other).(wholeStore), in}
+	})
+	code, text := w.keyed("k", `{"model":"it","input":"x"}`)
+	if code != http.StatusConflict {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text = w.keyed("k", `{"model":"it","input":"x"}`); code != http.StatusOK {
+		t.Errorf("%d %s", code, text)
+	}
+	var left []string
+	for info, err := range in.List(t.Context(), session.Query{Tags: []string{"responses-api"}}) {
+		if err != nil {
+			t.Error(err)
+		}
+		left = append(left, info.ID)
+	}
+	if len(left) != 1 {
+		t.Errorf("there are %q", left)
+	}
+}
+
+// wholeStore is what agenttest.StepStore returns for a store of package sqlstore.
+type wholeStore interface {
+	session.Catalog
+	session.SubsessionStore
+	session.Locker
+	session.Forker
+	session.Watcher
+	session.Inbox
+	session.Blobs
+}
+
+type steppedStore struct {
+	wholeStore
+	in store.Store
+}
+
+func (s *steppedStore) Place() string { return s.in.Place() }
+func (s *steppedStore) Close() error  { return s.in.Close() }
