@@ -8,10 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 	"pgregory.net/rapid"
 
@@ -146,10 +149,10 @@ func compare(rt *rapid.T, plain, durable server.Store, id string) {
 	}
 }
 
-// onDisk serves a gateway whose responses are in a file.
-func onDisk(t *testing.T, file string, up *agenttest.Server) (w *world, end func()) {
+// onDisk serves a gateway whose responses are in a store.
+func onDisk(t *testing.T, place string, up *agenttest.Server) (w *world, end func()) {
 	t.Helper()
-	in, err := store.Open(t.Context(), file, store.Options{Create: true})
+	in, err := store.Open(t.Context(), place, store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,8 +195,19 @@ func TestRefusedLeavesNothing(t *testing.T) {
 
 // After a restart, responses and conversations are there, can be continued, and none is in
 // progress. W8 J1
-func TestRestart(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "s.db")
+func TestRestart(t *testing.T) { restarts(t, filepath.Join(t.TempDir(), "s.db")) }
+
+// The same on the server of .ci/postgres.
+func TestRestartOnPostgres(t *testing.T) {
+	host := regexp.MustCompile(`host=(/\S+)`).FindStringSubmatch(os.Getenv("ANTIPHON_POSTGRES"))
+	if host == nil {
+		t.Skip("no ANTIPHON_POSTGRES: `.ci/postgres go test ./server/gateway` starts a server and sets it")
+	}
+	restarts(t, "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host="+host[1])
+}
+
+func restarts(t *testing.T, place string) {
+	t.Helper()
 	stall := make(chan struct{})
 	up := agenttest.NewServer(t)
 	up.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
@@ -203,7 +217,7 @@ func TestRestart(t *testing.T) {
 		}
 		return r
 	})
-	w, end := onDisk(t, file, up)
+	w, end := onDisk(t, place, up)
 	first := w.create(`{"model":"m","input":"a","background":true,"stream":false}`)
 	if got, err := w.typed().Wait(t.Context(), first.ID); err != nil || got.Text() != "reply 0" {
 		t.Fatalf("%v %v", got, err)
@@ -214,7 +228,7 @@ func TestRestart(t *testing.T) {
 	}
 	w.create(`{"model":"m","input":"b","conversation":"` + talk.ID + `"}`)
 	unfinished := w.create(`{"model":"m","input":"c","background":true}`)
-	other, endOther := onDisk(t, file, up) // a second server over the same store
+	other, endOther := onDisk(t, place, up) // a second server over the same store
 	if got, err := other.typed().Retrieve(t.Context(), unfinished.ID, nil); err != nil || got.Status != item.StatusInProgress && got.Status != item.StatusQueued {
 		t.Errorf("while it is made, another server says %v, %v", got, err)
 	}
@@ -224,7 +238,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("after the server ended: %v, %v", got, err)
 	}
 	endOther()
-	w, end = onDisk(t, file, up)
+	w, end = onDisk(t, place, up)
 	defer end()
 	next := w.create(`{"model":"m","input":"d","previous_response_id":"` + first.ID + `"}`)
 	sent := string(up.Requests()[len(up.Requests())-1].Body)
