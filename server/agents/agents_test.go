@@ -338,3 +338,31 @@ func TestChanged(t *testing.T) {
 		}
 	}
 }
+
+// The calls that a subagent made are shown behind the call that began it, with the names of
+// both, and a response that is read again is the same.
+func TestSubagentIsVisible(t *testing.T) {
+	w := serving(t, reader+`<tool name="helper" agent="helper.md" local description="Helps."/>`+"\n",
+		"turn\n  call read_file {\"path\": \"note.txt\"}\nturn\n  call helper {\"task\": \"Look.\"}\nturn\n  say It says: {{output \"helper\" 1 | lines}}\n", nil)
+	write(t, w.dir, "note.txt", "Rain.")
+	write(t, w.dir, "helper.md", "<config model=\"rehearsal:helper.script\"/>\n"+reader)
+	write(t, w.dir, "helper.script", "turn\n  say I look.\n  call read_file {\"path\": \"note.txt\"}\n  call read_file {\"path\": \"none.txt\"}\nturn\n  say Seen.\n")
+	for _, stream := range []bool{false, true} {
+		var r *api.Response
+		if stream {
+			_, r = w.stream(`{"model":"it","input":"Go.","stream":true}`)
+		} else {
+			r = w.create(`{"model":"it","input":"Go."}`)
+		}
+		var list []string
+		for _, it := range r.Output {
+			if call, err := item.As[item.MCPCall](it); err == nil && it.Type() == item.TypeMCPCall {
+				list = append(list, call.ServerLabel+" "+call.Name+" "+call.Status)
+			}
+		}
+		if got := strings.Join(list, ", "); got != "it read_file completed, it helper completed, it/helper read_file completed, it/helper read_file failed" {
+			t.Errorf("%s: %s", got, kinds(r))
+		}
+		w.same(r)
+	}
+}

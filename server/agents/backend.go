@@ -280,7 +280,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 		b.unstored[id] = at.session
 		b.mu.Unlock()
 	}
-	s := newShown(w, a.Name, id, names, h.Session.Log())
+	s := newShown(b.inner(ctx, h.Store), w, a.Name, id, names, h.Session.Log())
 	if err := w.Begin(id); err != nil {
 		return err
 	}

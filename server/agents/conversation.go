@@ -158,14 +158,14 @@ func (b *Backend) conversationItems(ctx context.Context, id, talk string) ([]ite
 	if err != nil {
 		return nil, err
 	}
-	said, err := visibleAll(s.Log(), len(items))
+	said, err := visibleAll(b.inner(ctx, b.store()), s.Log(), len(items))
 	return append(items, said...), err
 }
 
 // visibleAll is like visible, with messages that were added between responses. The first
 // responses of the log has the early items of the conversation as input too, which are
 // left out.
-func visibleAll(log []session.Entry, early int) (items []item.Item, err error) {
+func visibleAll(in inner, log []session.Entry, early int) (items []item.Item, err error) {
 	for i := 0; i < len(log); i++ {
 		n, ok := noteOf(log[i])
 		if !ok {
@@ -183,7 +183,7 @@ func visibleAll(log []session.Entry, early int) (items []item.Item, err error) {
 			}
 		case kindBegin:
 			p := partOf(log, log[i].Seq)
-			r, err := responseOf(log, &p)
+			r, err := responseOf(in, log, &p)
 			if err != nil {
 				return nil, err
 			}

@@ -194,7 +194,7 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 			return rec, err
 		}
 	}
-	if rec.Response, err = responseOf(s.Log(), &p); err != nil {
+	if rec.Response, err = responseOf(b.inner(ctx, b.store()), s.Log(), &p); err != nil {
 		return rec, err
 	}
 	rec.Background = p.begin.Background
@@ -244,7 +244,7 @@ func interrupt(r *api.Response) {
 }
 
 // responseOf makes a response again from its log.
-func responseOf(log []session.Entry, p *part) (*api.Response, error) {
+func responseOf(in inner, log []session.Entry, p *part) (*api.Response, error) {
 	head := p.begin.Response
 	if p.ended {
 		head = p.end.Response
@@ -261,14 +261,14 @@ func responseOf(log []session.Entry, p *part) (*api.Response, error) {
 	}
 	w := server.NewWriter(api.Response{ID: p.begin.ResponseID}, func(api.Event) error { return nil })
 	_ = w.Begin("")
-	showPart(w, r.Model, clientNames(r), log, p)
+	showPart(in, w, r.Model, clientNames(r), log, p)
 	r.Output = w.Response().Output
 	return r, nil
 }
 
 // showPart writes what clients see of a response in a log.
-func showPart(w *server.Writer, label string, names []string, log []session.Entry, p *part) {
-	s := newShown(w, label, p.begin.ResponseID, names, log[:p.from])
+func showPart(in inner, w *server.Writer, label string, names []string, log []session.Entry, p *part) {
+	s := newShown(in, w, label, p.begin.ResponseID, names, log[:p.from])
 	for _, e := range log[p.from:p.to] {
 		s.entry(e)
 	}
@@ -324,7 +324,7 @@ func (b *Backend) Waiting(ctx context.Context, id string) (calls []item.Item, er
 	if p.from == 0 {
 		return nil, nil
 	}
-	r, err := responseOf(log, &p)
+	r, err := responseOf(b.inner(ctx, in), log, &p)
 	if err != nil {
 		return nil, err
 	}
@@ -353,19 +353,19 @@ func (b *Backend) Items(ctx context.Context, id string) ([]item.Item, error) {
 	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
 		return nil, server.ErrNotFound
 	}
-	items, err := visible(s.Log()[:p.from-1])
+	items, err := visible(b.inner(ctx, b.store()), s.Log()[:p.from-1])
 	return append(items, inputOf(s.Log()[p.from:p.to])...), err
 }
 
 // visible returns what clients see of a log: the input and the output of its responses.
-func visible(log []session.Entry) (items []item.Item, err error) {
+func visible(in inner, log []session.Entry) (items []item.Item, err error) {
 	for _, e := range log {
 		n, ok := noteOf(e)
 		if !ok || n.Kind != kindBegin {
 			continue
 		}
 		p := partOf(log, e.Seq)
-		r, err := responseOf(log, &p)
+		r, err := responseOf(in, log, &p)
 		if err != nil {
 			return nil, err
 		}

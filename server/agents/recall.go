@@ -48,7 +48,7 @@ func (b *Backend) Recall(ctx context.Context, model string, input []item.Item) (
 	if p.from == 0 || p.deleted || !p.ended || p.begin.ResponseID != previous {
 		return "", 0, nil
 	}
-	seen, err := visible(s.Log()[:p.to])
+	seen, err := visible(b.inner(ctx, b.store()), s.Log()[:p.to])
 	if err != nil {
 		return "", 0, err
 	}

@@ -265,7 +265,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		return b.notResumed(ctx, a, r, err, func(ctx context.Context, r *api.Response) error { return b.ended(ctx, run, r) })
 	}
 	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
-	s := newShown(w, a.Name, run.id, names, earlier)
+	s := newShown(b.inner(ctx, h.Store), w, a.Name, run.id, names, earlier)
 	if err := w.Begin(run.id); err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 
 // endsAgain writes the end of a response that the log has, and its stream has not.
 func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w *server.Writer) error {
-	r, err := responseOf(run.host.Session.Log(), p)
+	r, err := responseOf(b.inner(context.Background(), run.host.Store), run.host.Session.Log(), p)
 	if err != nil {
 		return err
 	}
@@ -308,7 +308,7 @@ func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w 
 	if err := w.Begin(run.id); err != nil {
 		return err
 	}
-	showPart(w, a.Name, clientTools(req), run.host.Session.Log(), p)
+	showPart(b.inner(context.Background(), run.host.Store), w, a.Name, clientTools(req), run.host.Session.Log(), p)
 	return w.EndAs(r)
 }
 

@@ -4,6 +4,7 @@
 package agents
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // shown writes what clients see of a run. The same entries give the same items, whether
@@ -30,6 +32,25 @@ type shown struct {
 	open    string  // the id in the run of the message or reasoning that is open, "-" if it has none
 	kind    item.Type
 	carried []*line // calls that waited before the response began
+	inner   inner   // the logs of subagents
+	nested  bool    // of a subagent: only its calls are shown
+}
+
+// inner returns the log of a subagent's session, which is empty if it cannot be read.
+type inner func(id string) []session.Entry
+
+// inner returns the logs of subagents in a store.
+func (b *Backend) inner(ctx context.Context, in store.Store) inner {
+	return func(id string) (log []session.Entry) {
+		for e, err := range in.Load(context.WithoutCancel(ctx), id, 0) {
+			if err != nil {
+				b.report(err)
+				return nil
+			}
+			log = append(log, e)
+		}
+		return log
+	}
 }
 
 // line is an item of a reply that waits to be written.
@@ -44,12 +65,13 @@ type line struct {
 	allowed bool
 	begun   bool // it is open in the response
 	done    bool
-	gone    bool // nothing is shown of it
+	gone    bool   // nothing is shown of it
+	inside  string // the session of the subagent that it began, or ""
 }
 
 // newShown returns a writer for a response after the given entries.
-func newShown(w *server.Writer, label, id string, names []string, earlier []session.Entry) *shown {
-	s := &shown{w: w, label: label, id: id, names: names}
+func newShown(in inner, w *server.Writer, label, id string, names []string, earlier []session.Entry) *shown {
+	s := &shown{w: w, label: label, id: id, names: names, inner: in}
 	s.root, _, _ = parseID(id)
 	var v session.View
 	for _, e := range earlier {
@@ -163,6 +185,10 @@ func (s *shown) entry(e session.Entry) {
 				l.call.Arguments = b.Arguments
 			}
 		}
+	case session.SubagentUsage:
+		if l := s.find(b.CallID, 0); l != nil && b.CallID != "" {
+			l.inside = b.Session
+		}
 	case session.CallOutput:
 		s.output(b)
 	case session.Note:
@@ -250,7 +276,7 @@ func failedAs(text string) *item.MCPCallError {
 
 // flush writes what can be written, in order.
 func (s *shown) flush() {
-	for len(s.waiting) > 0 {
+	for !s.nested && len(s.waiting) > 0 {
 		l := s.waiting[0]
 		switch {
 		case l.item.IsZero() && !l.done && l.client && l.asked && !s.isCarried(l):
@@ -287,6 +313,10 @@ func (s *shown) write(l *line) {
 			_ = s.w.Open(l.call)
 		}
 		_ = s.w.CloseAs(made(l.call))
+		s.within(l)
+		return
+	}
+	if s.nested {
 		return
 	}
 	it := l.item.Without("id")
@@ -302,6 +332,32 @@ func (s *shown) write(l *line) {
 		it = l.item
 	}
 	_ = s.w.Item(it)
+}
+
+// startsFork is the output of a call in the fork that it started. What is before it in the
+// log of the fork is the history of who called.
+const startsFork = "You are the fork that this call started. Your task follows."
+
+// within writes the calls that the subagent of a call has made, behind it. Their label says
+// whose they are. What the subagent said to its model and what it read stay in its session.
+func (s *shown) within(l *line) {
+	if l.inside == "" || s.inner == nil {
+		return
+	}
+	of := &shown{w: s.w, label: s.label + "/" + l.call.Name, id: s.id, root: l.inside, inner: s.inner, nested: true}
+	log := s.inner(l.inside)
+	begun := slices.IndexFunc(log, func(e session.Entry) bool {
+		b, ok := e.Body.(session.CallOutput)
+		return ok && b.CallID == l.id && displayed(b.Item) == startsFork
+	})
+	for _, e := range log[begun+1:] {
+		of.entry(e)
+	}
+	for _, left := range of.waiting {
+		if left.done {
+			of.write(left)
+		}
+	}
 }
 
 // made returns an mcp_call as an item.

@@ -155,7 +155,7 @@ func (b *Backend) owed(ctx context.Context, mark session.Info) (list []news, at 
 	case !p.ended && p.last:
 		return nil, at, true, nil
 	}
-	r, err := responseOf(log, &p)
+	r, err := responseOf(b.inner(ctx, b.store()), log, &p)
 	if err != nil {
 		return nil, at, false, err
 	}
