@@ -14,9 +14,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -239,6 +241,37 @@ func TestKeyElsewhere(t *testing.T) {
 			t.Errorf("%s: %s", r.Status, got)
 		}
 		w.same(r)
+	}
+}
+
+// A background response whose server ended between its answer and the record that the run has
+// ended is complete in the next server. D2
+func TestGoesOnAfterAnswer(t *testing.T) {
+	var dead atomic.Bool
+	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
+		b.Store = &steppedStore{agenttest.StepStore(b.Store, func(s agenttest.Step) error {
+			if s.Name == "append/stopped" {
+				dead.Store(true)
+			}
+			if dead.Load() && !s.Done && strings.HasPrefix(s.Name, "append/") {
+				return errors.New("the process has ended")
+			}
+			return nil
+		}).(wholeStore), b.Store}
+	})
+	made := w.create(`{"model":"it","input":"x","background":true}`)
+	for !dead.Load() {
+		runtime.Gosched()
+	}
+	w.stop()
+	w.stop = func() {}
+	next := reopened(t, w.dir, nil)
+	r := next.get(made.ID)
+	for ; r.Status == item.StatusInProgress || r.Status == item.StatusQueued; r = next.get(made.ID) {
+		runtime.Gosched()
+	}
+	if r.Status != item.StatusCompleted || kinds(r) != "message:Yes." {
+		t.Errorf("%s, %v: %s", r.Status, r.Error, kinds(r))
 	}
 }
 

@@ -388,6 +388,12 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 		return w.Complete()
 	case agent.StopIncomplete:
 		return w.Incomplete(reasonOf(res.Detail))
+	case agent.StopNothingToSend: // an earlier server ended after the answer, and before it had recorded the end of the run
+		if end, ok := lastTurn(run.host.Session.Log()[run.seq:]); ok && end.Status == item.StatusIncomplete {
+			return w.Incomplete(reasonOf(end.Reason))
+		} else if ok {
+			return w.Complete()
+		}
 	case agent.StopMaxTurns, agent.StopMaxTime, agent.StopMaxTokens, agent.StopMaxCost, agent.StopRepeatedCall, agent.StopRequested, agent.StopCancelled:
 		return w.Interrupt("server_error", fmt.Sprintf("The agent stopped before its answer: %s.", res.Why))
 	case agent.StopContextFull:
@@ -407,6 +413,16 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 		b.report(failure)
 	}
 	return w.Fail(code, message)
+}
+
+// lastTurn returns the end of the last reply in a part of a log, unless it broke off.
+func lastTurn(log []session.Entry) (end session.TurnEnded, ok bool) {
+	for _, e := range slices.Backward(log) {
+		if end, ok = e.Body.(session.TurnEnded); ok {
+			return end, !end.BrokeOff()
+		}
+	}
+	return end, false
 }
 
 // reasonOf returns the reason of the API for a reply that is not complete.
