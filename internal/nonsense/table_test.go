@@ -320,6 +320,8 @@ var functions = []function{
 	{"sandbox", "Command", sandbox.Command},
 	{"server", "WithCaller", server.WithCaller},
 	{"server", "CallerOf", server.CallerOf},
+	{"server", "WithHold", server.WithHold},
+	{"server", "Hold", server.Hold},
 	{"server", "CheckPairs", server.CheckPairs},
 	{"server", "Invalid", server.Invalid},
 	{"server", "LoopbackOnly", server.LoopbackOnly},
