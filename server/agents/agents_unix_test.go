@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // fifo is a tool that runs until the test lets it end. running waits for it.
@@ -249,15 +250,21 @@ func TestKeyElsewhere(t *testing.T) {
 func TestGoesOnAfterAnswer(t *testing.T) {
 	var dead atomic.Bool
 	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
-		b.Store = &steppedStore{agenttest.StepStore(b.Store, func(s agenttest.Step) error {
-			if s.Name == "append/stopped" {
-				dead.Store(true)
+		in := b.Store
+		b.Store = &steppedStore{agenttest.StepStore(in, func(s agenttest.Step) error {
+			if s.Done || !strings.HasPrefix(s.Name, "append/") {
+				return nil
 			}
-			if dead.Load() && !s.Done && strings.HasPrefix(s.Name, "append/") {
+			if last := len(s.Entries) - 1; session.Kind(s.Entries[last].Body) == "stopped" && !dead.Swap(true) && last > 0 {
+				if err := in.Append(context.Background(), s.Session, s.After, s.Entries[:last]); err != nil {
+					t.Error(err)
+				}
+			}
+			if dead.Load() {
 				return errors.New("the process has ended")
 			}
 			return nil
-		}).(wholeStore), b.Store}
+		}).(wholeStore), in}
 	})
 	made := w.create(`{"model":"it","input":"x","background":true}`)
 	for !dead.Load() {
