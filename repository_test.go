@@ -25,6 +25,7 @@ const module = "github.com/antiphon-go/antiphon"
 var levels = map[string]int{
 	"internal/jsonx":        -3,
 	"internal/nils":         -3,
+	"internal/lazyregexp":   -3,
 	"internal/nonsense":     0, // a generator, and tests of all that is exported
 	"internal/record":       -2,
 	".":                     0,

@@ -4,9 +4,10 @@
 package export
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // code returns a text for a pre element, with the lines of diffs marked.
@@ -33,7 +34,7 @@ func writeCode(b *strings.Builder, s string) {
 // patchStart is the first line of a patch for the tool apply_patch.
 const patchStart = "*** Begin Patch"
 
-var hunk = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunk = lazyregexp.New(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 // differ marks the lines of patches and unified diffs in a text, and no other lines:
 // inside a hunk, it counts lines as the hunk's head says.

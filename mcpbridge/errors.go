@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // ServerError describes a failure of a server. The model reads its text, and a
@@ -70,7 +71,7 @@ func wireError(err error) (*jsonrpc.Error, bool) {
 const notSent = "rejected by transport"
 
 // sdkPrefixes match the SDK's text before the cause of an error.
-var sdkPrefixes = regexp.MustCompile(`^((calling|sending) "[^"]*": |` + notSent + `: |connection closed: |client is closing: )+`)
+var sdkPrefixes = lazyregexp.New(`^((calling|sending) "[^"]*": |` + notSent + `: |connection closed: |client is closing: )+`)
 
 // plain returns the text of an SDK error for people: without the repeated method,
 // and without the URL, which may contain a key.

@@ -4,9 +4,9 @@
 package rehearsal
 
 import (
-	"regexp"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -59,7 +59,7 @@ func namesCall(line string) (id string, ok bool) {
 }
 
 // marker matches the placeholder of a part in a text.
-var marker = regexp.MustCompile(`<(?:image|file) src="`)
+var marker = lazyregexp.New(`<(?:image|file) src="`)
 
 // marked returns the owners of n parts according to the placeholders in the outputs.
 // If the numbers differ, all parts belong to the last output.

@@ -5,9 +5,10 @@ package rehearsal
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // hints are the things mentioned in a conversation that a call could be about.
@@ -20,8 +21,8 @@ type hints struct {
 
 var (
 	// fileName matches text that looks like a file name, with or without directories.
-	fileName = regexp.MustCompile(`[\pL\pN_./\\-]*[\pL\pN_-]\.[A-Za-z][A-Za-z0-9]{0,5}\b`)
-	address  = regexp.MustCompile(`https?://[^\s"'<>)\]]+`)
+	fileName = lazyregexp.New(`[\pL\pN_./\\-]*[\pL\pN_-]\.[A-Za-z][A-Za-z0-9]{0,5}\b`)
+	address  = lazyregexp.New(`https?://[^\s"'<>)\]]+`)
 )
 
 var imageEndings = []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}

@@ -5,17 +5,17 @@ package rehearsal
 
 import (
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/item"
 )
 
 var verbs = []verb{verbReason, verbSay, verbCall, verbCallRaw, verbCustom, verbPause}
 
 // toolName matches the tool names that the API accepts.
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var toolName = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // statement reads one statement under a turn.
 func (p *parser) statement(indent int, word, rest string, column int) {

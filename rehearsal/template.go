@@ -6,10 +6,11 @@ package rehearsal
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // parseTemplate compiles a text. Its functions are only declared until [render]
@@ -32,7 +33,7 @@ func (st *statement) render(f *facts) (string, error) {
 }
 
 // place matches the form in which text/template reports the place of an error.
-var place = regexp.MustCompile(`^template: script:(\d+)(?::(\d+))?: (?s:(.*))$`)
+var place = lazyregexp.New(`^template: script:(\d+)(?::(\d+))?: (?s:(.*))$`)
 
 // templateError returns the line (from 1) and the offset of an error in a template,
 // and the problem without them.

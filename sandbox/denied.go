@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // A Permission is something that a profile may lack.
@@ -85,17 +86,17 @@ const (
 const mostLines = 200
 
 var (
-	refused = regexp.MustCompile(`(?i)permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS`)
-	absent  = regexp.MustCompile(`(?i)no such file or directory|cannot find|directory nonexistent|ENOENT`)
-	offline = regexp.MustCompile(`(?i)(could not|unable to|failed to) resolve|failure resolving|name resolution|name or service not known|network is unreachable|no such host|ENOTFOUND|EAI_AGAIN|ENETUNREACH|getaddrinfo|failed to connect to|dial (tcp|udp)|cannot open netlink`)
+	refused = lazyregexp.New(`(?i)permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS`)
+	absent  = lazyregexp.New(`(?i)no such file or directory|cannot find|directory nonexistent|ENOENT`)
+	offline = lazyregexp.New(`(?i)(could not|unable to|failed to) resolve|failure resolving|name resolution|name or service not known|network is unreachable|no such host|ENOTFOUND|EAI_AGAIN|ENETUNREACH|getaddrinfo|failed to connect to|dial (tcp|udp)|cannot open netlink`)
 	// unresolved finds the host in the errors of curl, git, Go, Node.js, Python, wget and apt.
-	unresolved = regexp.MustCompile(`(?i)\b(?:resolve(?: host)?(?: address)?:?|resolving|lookup|ENOTFOUND|EAI_AGAIN) ['"‘]?([a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)+)`)
-	exhausted  = regexp.MustCompile(`(?i)cannot fork|fork: retry|resource temporarily unavailable|cannot allocate memory|out of memory|too many open files|file too large|std::bad_alloc|MemoryError`)
-	aboutCall  = regexp.MustCompile(`(?i)\b(mount|unshare|ptrace|chroot|setns|bpf|keyctl|io_uring)\b`)
-	busy       = regexp.MustCompile(`(?i)device or resource busy|EBUSY|cross-device link|EXDEV`) // of what something is mounted on
-	unwritten  = regexp.MustCompile(`(?i)read-only file system|EROFS`)
-	absolute   = regexp.MustCompile("(?:^|[\\s'\"`:=(,<>|‘“])(/[^\\s'\"`:;,()<>|‘’“”]+)")
-	quoted     = regexp.MustCompile("'([^']+)'|\"([^\"]+)\"|`([^`']+)['`]|‘([^’]+)’|“([^”]+)”")
+	unresolved = lazyregexp.New(`(?i)\b(?:resolve(?: host)?(?: address)?:?|resolving|lookup|ENOTFOUND|EAI_AGAIN) ['"‘]?([a-z0-9][a-z0-9_-]*(?:\.[a-z0-9_-]+)+)`)
+	exhausted  = lazyregexp.New(`(?i)cannot fork|fork: retry|resource temporarily unavailable|cannot allocate memory|out of memory|too many open files|file too large|std::bad_alloc|MemoryError`)
+	aboutCall  = lazyregexp.New(`(?i)\b(mount|unshare|ptrace|chroot|setns|bpf|keyctl|io_uring)\b`)
+	busy       = lazyregexp.New(`(?i)device or resource busy|EBUSY|cross-device link|EXDEV`) // of what something is mounted on
+	unwritten  = lazyregexp.New(`(?i)read-only file system|EROFS`)
+	absolute   = lazyregexp.New("(?:^|[\\s'\"`:=(,<>|‘“])(/[^\\s'\"`:;,()<>|‘’“”]+)")
+	quoted     = lazyregexp.New("'([^']+)'|\"([^\"]+)\"|`([^`']+)['`]|‘([^’]+)’|“([^”]+)”")
 )
 
 // denialReader reads what a program put out.
@@ -172,7 +173,7 @@ func named(line string) (list []string) {
 			list = append(list, line[at[2]:at[3]])
 		}
 	}
-	for _, problem := range []*regexp.Regexp{refused, absent, busy} {
+	for _, problem := range []*lazyregexp.Regexp{refused, absent, busy} {
 		at := problem.FindStringIndex(line)
 		if at == nil {
 			continue

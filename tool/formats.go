@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
 
@@ -34,10 +34,10 @@ var formats = map[string]func(string) bool{
 }
 
 var (
-	dateForm     = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
-	timeForm     = regexp.MustCompile(`^\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
-	dateTimeForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
-	uuidForm     = regexp.MustCompile(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
+	dateForm     = lazyregexp.New(`^\d{4}-\d\d-\d\d$`)
+	timeForm     = lazyregexp.New(`^\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
+	dateTimeForm = lazyregexp.New(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
+	uuidForm     = lazyregexp.New(`^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$`)
 )
 
 // isDateTime reports whether a text is a date and time of RFC 3339.

@@ -10,13 +10,13 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"golang.org/x/net/idna"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -152,7 +152,7 @@ func phrase(text string) string {
 }
 
 var (
-	blanks     = regexp.MustCompile(" {3,}[0-9]?")
+	blanks     = lazyregexp.New(" {3,}[0-9]?")
 	lookalikes = strings.NewReplacer("<U+", "<U+003C>U+", "␣", "<U+2423>")
 )
 

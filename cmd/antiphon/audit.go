@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -236,7 +236,7 @@ type auditVerifyCommand struct {
 	JSON bool     `name:"json" help:"Print the outcome as JSON."`
 }
 
-var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var isHash = lazyregexp.New(`^[0-9a-f]{64}$`)
 
 // Help is shown by antiphon audit verify --help.
 func (auditVerifyCommand) Help() string {

@@ -4,11 +4,11 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -32,7 +32,7 @@ var kindColours = map[kind]string{kindHead: bold, kindPlace: dim, kindRemoved: r
 
 const patchStart, patchEnd = "*** Begin Patch", "*** End Patch"
 
-var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHead = lazyregexp.New(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 // kindsOf returns what each line of a text is: lines of patches and unified diffs, wherever they
 // begin, and others. Within a hunk it counts lines as the hunk's head says, so that a removed line

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -65,7 +65,7 @@ func noticeOf(callID, by string, list []fileChange) session.Noticed {
 	return session.Noticed{Kind: noticeFiles, CallID: callID, Text: "changed by " + by + ": " + strings.Join(parts, "; ")}
 }
 
-var changedFile = regexp.MustCompile(`("(?:[^"\\]|\\.)*") (none|[0-9a-f]{64} [0-7]+) -> (none|[0-9a-f]{64} [0-7]+)`)
+var changedFile = lazyregexp.New(`("(?:[^"\\]|\\.)*") (none|[0-9a-f]{64} [0-7]+) -> (none|[0-9a-f]{64} [0-7]+)`)
 
 // changesOf reads a notice.
 func changesOf(n session.Noticed) (list []fileChange) {

@@ -4,12 +4,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -120,9 +122,11 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if !terminal(std.out) { // a terminal stays what it is, for the status line
 		std.out = out
 	}
-	var cli grammar
+	if len(args) == 0 && terminal(std.in) && terminal(std.out) {
+		args = []string{"chat"}
+	}
 	exited, code := false, 0 // by --help, which kong reports by exiting
-	parser, err := kong.New(&cli,
+	parser, err := kong.New(grammarFor(args),
 		kong.Name("antiphon"),
 		kong.Description(description),
 		kong.Writers(std.out, std.err),
@@ -148,10 +152,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		std.in = strings.NewReader(text)
 		return spoken(text) != ""
 	}
-	if len(args) == 0 && terminal(std.in) && terminal(std.out) {
-		args = []string{"chat"}
-	}
-	args = usual(args, piped, commandNames(parser))
+	args = usual(args, piped, commandNames())
 	if unread != nil {
 		return report(std, hide, args, unread)
 	}
@@ -240,14 +241,41 @@ func usual(args []string, piped func() bool, commands []string) []string {
 	return tagsLast(countsBack(args))
 }
 
+// grammarFor returns the part of the command line that these arguments need: all of it, or
+// the command that they name. To make the parser for all commands takes a fifth of the start of
+// the program. Completion and manual pages are about all commands.
+func grammarFor(args []string) any {
+	for _, field := range commandsIn(reflect.TypeFor[grammar]()) {
+		if name := commandName(field); len(args) > 0 && args[0] == name && name != "man" {
+			return reflect.New(reflect.StructOf([]reflect.StructField{field})).Interface()
+		}
+	}
+	return new(grammar)
+}
+
+// commandsIn returns the fields of a command that are commands.
+func commandsIn(t reflect.Type) (list []reflect.StructField) {
+	for _, field := range reflect.VisibleFields(t) {
+		if _, is := field.Tag.Lookup("cmd"); is {
+			list = append(list, field)
+		}
+	}
+	return list
+}
+
+// commandName returns the name of a command as the parser has it.
+func commandName(field reflect.StructField) string {
+	return cmp.Or(field.Tag.Get("name"), strings.ToLower(field.Name))
+}
+
 // commandNames returns the names of the commands, and of the commands of sessions, which
 // people forget to write.
-func commandNames(parser *kong.Kong) (names []string) {
-	for _, command := range parser.Model.Children {
-		names = append(names, command.Name)
-		if command.Name == "sessions" {
-			for _, verb := range command.Children {
-				names = append(names, verb.Name)
+func commandNames() (names []string) {
+	for _, command := range commandsIn(reflect.TypeFor[grammar]()) {
+		names = append(names, commandName(command))
+		if command.Type == reflect.TypeFor[sessionsCommand]() {
+			for _, verb := range commandsIn(command.Type) {
+				names = append(names, commandName(verb))
 			}
 		}
 	}
@@ -282,16 +310,16 @@ func helpFor(err error) string {
 
 // slips are the parser's messages about flag values, and plain replacements.
 var slips = []struct {
-	said  *regexp.Regexp
+	said  *lazyregexp.Regexp
 	plain string
 }{
-	{regexp.MustCompile(`expected \w+ value but got "EOL" \(<EOL>\)$`), "its value is missing"},
-	{regexp.MustCompile(`expected a valid \d+ bit int but got (".*")$`), "$1 is not a whole number"},
-	{regexp.MustCompile(`expected duration but got (".*"): .*$`), "$1 is not a time such as 90s or 5m"},
-	{regexp.MustCompile(`^missing flags: (.*)$`), "missing: $1"},
-	{regexp.MustCompile(`^expected "(<\S+>).*"$`), "missing: $1"},
-	{regexp.MustCompile(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
-	{regexp.MustCompile(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is not one of $2"},
+	{lazyregexp.New(`expected \w+ value but got "EOL" \(<EOL>\)$`), "its value is missing"},
+	{lazyregexp.New(`expected a valid \d+ bit int but got (".*")$`), "$1 is not a whole number"},
+	{lazyregexp.New(`expected duration but got (".*"): .*$`), "$1 is not a time such as 90s or 5m"},
+	{lazyregexp.New(`^missing flags: (.*)$`), "missing: $1"},
+	{lazyregexp.New(`^expected "(<\S+>).*"$`), "missing: $1"},
+	{lazyregexp.New(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
+	{lazyregexp.New(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is not one of $2"},
 }
 
 // plainer returns an error of the parser in plain words, with a suggestion.

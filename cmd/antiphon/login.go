@@ -13,7 +13,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/filelock"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
 )
 
@@ -157,7 +157,7 @@ Examples:
 var errPlace = usage(errors.New("name an endpoint: a name of the settings, openai, a host such as openrouter.ai, or a URL; the key itself is never an argument"))
 
 // hostName matches a host as people type it. Keys have capital letters, or no dot.
-var hostName = regexp.MustCompile(`^(localhost|[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+)(:[0-9]{1,5})?$`)
+var hostName = lazyregexp.New(`^(localhost|[a-z0-9][a-z0-9-]*(\.[a-z0-9][a-z0-9-]*)+)(:[0-9]{1,5})?$`)
 
 // place returns the base URL that a key is kept for: without /v1, which may be left out of
 // base URLs.

@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -160,7 +160,7 @@ func isBaseURL(text string) bool {
 
 // aliasName is what a person may call a model or an endpoint: nothing that looks like a URL or
 // a host.
-var aliasName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var aliasName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // aliases parses names for values, NAME=VALUE with blanks between them, or says what is wrong.
 func aliases(text string, good func(value string) bool) (list map[string]string, message string) {

@@ -6,10 +6,10 @@ package excerpt
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -21,7 +21,7 @@ const (
 
 // data matches probable base64: after its media type, or in runs that do not occur
 // in words, on one or several lines.
-var data = regexp.MustCompile(`data:[^,"\s]{0,100};base64,[A-Za-z0-9+/_=-]*|(?:[A-Za-z0-9+/_-]{60,}={0,2}(?:\\[rn]|[\r\n])*){4,}`)
+var data = lazyregexp.New(`data:[^,"\s]{0,100};base64,[A-Za-z0-9+/_=-]*|(?:[A-Za-z0-9+/_-]{60,}={0,2}(?:\\[rn]|[\r\n])*){4,}`)
 
 // Text returns a text without base64, shortened to limit. A note says how much is
 // missing, and is not included in limit.

@@ -13,9 +13,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // BusyError means that another process has the lock.
@@ -162,7 +163,7 @@ func notALock(path string) error {
 }
 
 // lockText matches what is in the file of a lock: who had it, or nothing.
-var lockText = regexp.MustCompile(`^(process [0-9]+ on .*\n)?$`)
+var lockText = lazyregexp.New(`^(process [0-9]+ on .*\n)?$`)
 
 // isLock returns an error unless the open file is one that this package wrote.
 func isLock(f *os.File, path string) error {

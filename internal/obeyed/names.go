@@ -10,9 +10,10 @@
 package obeyed
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // files are names of files, in any folder.
@@ -61,8 +62,8 @@ func Name(path string) string {
 // The lines of a repository's configuration that start no program and read no file, as
 // git init, clone and branch write them.
 var (
-	harmlessSection = regexp.MustCompile(`^\[(core|user|init|pull|push|advice|color|remote "[^"\\]*"|branch "[^"\\]*")\]$`)
-	harmlessSetting = regexp.MustCompile(`^\s*(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|` +
+	harmlessSection = lazyregexp.New(`^\[(core|user|init|pull|push|advice|color|remote "[^"\\]*"|branch "[^"\\]*")\]$`)
+	harmlessSetting = lazyregexp.New(`^\s*(repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol|` +
 		`quotepath|name|email|defaultbranch|rebase|default|url|pushurl|fetch|push|tagopt|prune|remote|merge|description|pushremote|ui)\s*=[^\\"#;]*$`)
 )
 

@@ -8,9 +8,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // A Scan is what programs obey in folders, as it was when it was made. [Scan.Complete] is the
@@ -80,7 +81,7 @@ func (s *Scan) Absent() (list []string) {
 }
 
 // usesWorktreeConfig matches the setting by which git obeys the files config.worktree.
-var usesWorktreeConfig = regexp.MustCompile(`(?im)^\s*(\[[^\]]*\]\s*)?worktreeconfig\s*=\s*true`)
+var usesWorktreeConfig = lazyregexp.New(`(?im)^\s*(\[[^\]]*\]\s*)?worktreeconfig\s*=\s*true`)
 
 // Complete makes what git obeys in the repositories and what is not there, empty, so that
 // it can be kept from changing: git does not tell an empty folder for hooks from none. It
@@ -238,7 +239,7 @@ func inRepository(dir string) bool {
 }
 
 // Settings of git that name further files which it obeys.
-var naming = regexp.MustCompile(`(?im)^\s*(?:\[[^\]]*\]\s*)?(hookspath|path)\s*=[ \t]*(.*?)[ \t]*\r?$`)
+var naming = lazyregexp.New(`(?im)^\s*(?:\[[^\]]*\]\s*)?(hookspath|path)\s*=[ \t]*(.*?)[ \t]*\r?$`)
 
 // named adds the files that a configuration names: more configuration, and other folders
 // for hooks.
@@ -367,7 +368,7 @@ func (s *Scan) usual(path, text string, isNew bool) bool {
 }
 
 // ofSubmodules matches what git writes into configurations for a submodule.
-var ofSubmodules = regexp.MustCompile(`^\s*(\[submodule "[^"\\]*"\]|active = true|worktree = (\.\./)+[\w./-]+)$`)
+var ofSubmodules = lazyregexp.New(`^\s*(\[submodule "[^"\\]*"\]|active = true|worktree = (\.\./)+[\w./-]+)$`)
 
 // added returns the lines that a text has and an earlier one had not, without those for
 // submodules.

@@ -4,10 +4,11 @@
 package tui
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // markdown turns Markdown into styled lines while it arrives. A line is finished at its
@@ -151,13 +152,13 @@ func settled(s string) bool {
 }
 
 var (
-	headings = regexp.MustCompile(`^ {0,3}(#{1,6})[ \t]+(.*)$`)
-	fences   = regexp.MustCompile("^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
-	items    = regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$`)
-	tasks    = regexp.MustCompile(`^\[([ xX])\][ \t]+(.*)$`)
-	rules    = regexp.MustCompile(`^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$`)
-	quotes   = regexp.MustCompile(`^ {0,3}> ?(.*)$`)
-	cells    = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
+	headings = lazyregexp.New(`^ {0,3}(#{1,6})[ \t]+(.*)$`)
+	fences   = lazyregexp.New("^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
+	items    = lazyregexp.New(`^(\s*)([-*+]|\d{1,9}[.)])[ \t]+(.*)$`)
+	tasks    = lazyregexp.New(`^\[([ xX])\][ \t]+(.*)$`)
+	rules    = lazyregexp.New(`^ {0,3}(?:(?:-[ \t]*){3,}|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,})$`)
+	quotes   = lazyregexp.New(`^ {0,3}> ?(.*)$`)
+	cells    = lazyregexp.New(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$`)
 )
 
 // render styles a line. rest means that its beginning was rendered before, and done that it
@@ -421,7 +422,7 @@ func (m *markdown) span(s string, at int, style string) (text string, n int) {
 }
 
 // urls fits an address. It has only characters that cannot end the sequence of a link.
-var urls = regexp.MustCompile(`^https?://[!#-;=?-_a-z~]+`)
+var urls = lazyregexp.New(`^https?://[!#-;=?-_a-z~]+`)
 
 // link makes a text a link of the terminal.
 func (m *markdown) link(text, url string) string {

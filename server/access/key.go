@@ -10,10 +10,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // Scope is something that a key may do.
@@ -84,8 +85,8 @@ func (k *Key) Valid(at time.Time) bool {
 func (k *Key) May(s Scope) bool { return slices.Contains(k.Scopes, s) }
 
 var (
-	named   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
-	keyForm = regexp.MustCompile(`^antiphon_([a-z2-7]{12})_([a-z2-7]{26})$`)
+	named   = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+	keyForm = lazyregexp.New(`^antiphon_([a-z2-7]{12})_([a-z2-7]{26})$`)
 )
 
 // IsName reports whether a text can be the name of a key or of a project.

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -228,7 +228,7 @@ func (b *Backend) leave(run *active, undo func()) {
 }
 
 // saysItReads matches the names of functions that only read, by what they say.
-var saysItReads = regexp.MustCompile(`(?i)^(get|list|read|search|find|look|fetch)(_|$|[A-Z])`)
+var saysItReads = lazyregexp.New(`(?i)^(get|list|read|search|find|look|fetch)(_|$|[A-Z])`)
 
 // openHost opens an agent in a session. tools are those of the client.
 func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {

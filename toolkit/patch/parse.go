@@ -5,10 +5,10 @@ package patch
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -244,7 +244,7 @@ func withoutCR(lines []string) []string {
 }
 
 // heredoc matches a line that passes a patch to a shell command.
-var heredoc = regexp.MustCompile(`^(?:[\w./-]+\s+)?<<-?\s*(['"]?)(\w+)(['"]?)$`)
+var heredoc = lazyregexp.New(`^(?:[\w./-]+\s+)?<<-?\s*(['"]?)(\w+)(['"]?)$`)
 
 // open skips the first line. It also removes the wrapper that some models put
 // around a patch: a here-document or a code fence.
@@ -430,7 +430,7 @@ func parseEdit(line string) (edit, bool) {
 }
 
 // unifiedHeader matches what follows the @@ in a unified diff.
-var unifiedHeader = regexp.MustCompile(`^-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@`)
+var unifiedHeader = lazyregexp.New(`^-(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@`)
 
 // anchor records what follows @@: nothing, a line of the file to go to, or the
 // line numbers of a unified diff. The first of these numbers can decide between

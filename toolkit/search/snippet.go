@@ -4,10 +4,10 @@
 package search
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -179,9 +179,9 @@ func breakIn(text string, lines bool) int {
 }
 
 var (
-	linkMarkup  = regexp.MustCompile(`!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`)
-	otherMarkup = regexp.MustCompile("<[^<>]*>|\\{#[^{}]*\\}$|[`*]|\\\\")
-	titleLine   = regexp.MustCompile(`(?mi)^[ \t]*"?title"?[ \t]*[:=][ \t]*(.+?)[ \t\r]*$`)
+	linkMarkup  = lazyregexp.New(`!?\[([^\[\]]*)\](?:\([^()]*\)|\[[^\[\]]*\])`)
+	otherMarkup = lazyregexp.New("<[^<>]*>|\\{#[^{}]*\\}$|[`*]|\\\\")
+	titleLine   = lazyregexp.New(`(?mi)^[ \t]*"?title"?[ \t]*[:=][ \t]*(.+?)[ \t\r]*$`)
 )
 
 // plainHeading returns a heading without its markup.
@@ -288,11 +288,11 @@ func (s *scanner) end(at int) {
 }
 
 var (
-	atxLine     = regexp.MustCompile(`^(#{1,6})(?:[ \t]+(.*))?$`)
-	setextLine  = regexp.MustCompile(`^(?:=+|-+)$`)
-	listLine    = regexp.MustCompile(`^(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|$)`)
-	rawHTML     = regexp.MustCompile(`(?i)^<(pre|script|style|textarea)(?:[ \t>]|$)`)
-	blockOfHTML = regexp.MustCompile(`(?i)^</?(?:address|article|aside|blockquote|body|center|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frameset|h[1-6]|header|hr|html|iframe|legend|li|link|main|menu|nav|ol|optgroup|option|p|param|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)(?:[ \t>]|/>|$)`)
+	atxLine     = lazyregexp.New(`^(#{1,6})(?:[ \t]+(.*))?$`)
+	setextLine  = lazyregexp.New(`^(?:=+|-+)$`)
+	listLine    = lazyregexp.New(`^(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|$)`)
+	rawHTML     = lazyregexp.New(`(?i)^<(pre|script|style|textarea)(?:[ \t>]|$)`)
+	blockOfHTML = lazyregexp.New(`(?i)^</?(?:address|article|aside|blockquote|body|center|dd|details|dialog|dir|div|dl|dt|fieldset|figcaption|figure|footer|form|frameset|h[1-6]|header|hr|html|iframe|legend|li|link|main|menu|nav|ol|optgroup|option|p|param|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)(?:[ \t>]|/>|$)`)
 )
 
 // line processes the next line, given without its line end.

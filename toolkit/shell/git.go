@@ -10,11 +10,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/obeyed"
 )
 
@@ -114,7 +114,7 @@ var usualInGit = []string{
 }
 
 // headOfGit is a HEAD by which git knows a repository.
-var headOfGit = regexp.MustCompile(`^(ref: refs/[^\x00-\x20]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
+var headOfGit = lazyregexp.New(`^(ref: refs/[^\x00-\x20]+|[0-9a-f]{40}|[0-9a-f]{64})\n?$`)
 
 // complete reports whether git takes a folder for a repository for certain. It goes on to
 // look in the folders above otherwise.

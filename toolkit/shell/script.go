@@ -4,13 +4,13 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -206,14 +206,14 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 // plainMark matches words at which all shells and the parser end a here-document
 // in the same way. If a word begins with a letter beyond ASCII, the parser misses
 // its first line and treats the commands after it as text.
-var plainMark = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_ .-]*$`)
+var plainMark = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_ .-]*$`)
 
 // duplicated matches the streams that one may be joined with, or nothing.
-var duplicated = regexp.MustCompile(`^([0-9]|-|[0-9]-)$`)
+var duplicated = lazyregexp.New(`^([0-9]|-|[0-9]-)$`)
 
 // plainName matches variables that matter only to the command line. The names
 // of variables that programs read are in capitals.
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+var plainName = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
 
 // variable records that a shell variable is set.
 func (q *inquiry) variable(name string) {

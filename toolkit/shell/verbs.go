@@ -4,9 +4,10 @@
 package shell
 
 import (
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // This file holds the table of programs whose options are classified. It lists what
@@ -194,13 +195,13 @@ func verbOf(words []string) (v verb, name string, rest []string, ok bool) {
 // numberOption matches -5, which some programs take for a number of lines, and
 // negativeValue what find compares with, as in -mtime -1 and -size -10k.
 var (
-	numberOption  = regexp.MustCompile(`^-[0-9]+$`)
-	negativeValue = regexp.MustCompile(`^-[0-9]+[a-zA-Z]?$`)
+	numberOption  = lazyregexp.New(`^-[0-9]+$`)
+	negativeValue = lazyregexp.New(`^-[0-9]+[a-zA-Z]?$`)
 )
 
 // unsafeFormat matches the formats with which git starts the program that checks
 // signatures.
-var unsafeFormat = regexp.MustCompile(`%[-+ ]?G`)
+var unsafeFormat = lazyregexp.New(`%[-+ ]?G`)
 
 // read separates the words of a command into options and the others. It reports
 // false for an option that is not listed, and for words that another version of the
@@ -274,7 +275,7 @@ func (v verb) option(word string, kinds map[string]string) (name, value string, 
 }
 
 // printsLines matches scripts of sed that print lines by their numbers.
-var printsLines = regexp.MustCompile(`^([0-9]+|\$)(,([0-9]+|\$|\+[0-9]+))?p$`)
+var printsLines = lazyregexp.New(`^([0-9]+|\$)(,([0-9]+|\$|\+[0-9]+))?p$`)
 
 // safe reports whether all words behind the verb are known to be harmless. The words
 // fixed are those of the rule, for verbs that depend on them. The function inside

@@ -5,10 +5,10 @@ package shell
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/toolkit/internal/wording"
 )
 
@@ -94,10 +94,10 @@ func (q *inquiry) exports(args []word) bool {
 	return true
 }
 
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var identifier = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // textFormat matches printf formats that treat every argument as text.
-var textFormat = regexp.MustCompile(`^([^%]|%-?[0-9]*(\.[0-9]+)?[sb]|%[%c])*$`)
+var textFormat = lazyregexp.New(`^([^%]|%-?[0-9]*(\.[0-9]+)?[sb]|%[%c])*$`)
 
 // harmlessPrintf reports whether the format is known, so that it is not -v, which
 // sets a variable, and whether no shell computes an argument.
@@ -216,7 +216,7 @@ var runners = []string{
 
 // otherShell matches shells that are not parsed here, under the names that
 // distributions use: restricted, static, and with a version.
-var otherShell = regexp.MustCompile(`^(bsd-)?(r?(ba|da|a|k|mk|lk|pdk|ok|lok|po|ya|z|fi|c|tc|sa|b|sc|elvi|xon|o|y|hu|m|mr|ga|pw|tcl|wi|n|v|s)?sh|es|rc|nu|ion|oil|osh|murex|powershell|hilbish|closh|rush|bashdb)([-._]?[0-9][-._0-9a-z]*)?([-._]static)?(\.exe)?$`)
+var otherShell = lazyregexp.New(`^(bsd-)?(r?(ba|da|a|k|mk|lk|pdk|ok|lok|po|ya|z|fi|c|tc|sa|b|sc|elvi|xon|o|y|hu|m|mr|ga|pw|tcl|wi|n|v|s)?sh|es|rc|nu|ion|oil|osh|murex|powershell|hilbish|closh|rush|bashdb)([-._]?[0-9][-._0-9a-z]*)?([-._]static)?(\.exe)?$`)
 
 // shells lists the shells whose language is parsed.
 var shells = []string{"sh", "bash", "dash", "ash"}
@@ -438,7 +438,7 @@ func (q *inquiry) shell(c simple) {
 }
 
 // plainFile fits names of files that no shell takes for more than one word.
-var plainFile = regexp.MustCompile(`^[-+.,:@%/_0-9A-Za-z]+$`)
+var plainFile = lazyregexp.New(`^[-+.,:@%/_0-9A-Za-z]+$`)
 
 // plusC reports an option with c that begins with a plus.
 func plusC(w word) bool {

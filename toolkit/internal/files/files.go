@@ -12,10 +12,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
 
 // DefaultRootName is the name of the first root when it is given none.
@@ -57,7 +58,7 @@ type openRoot struct {
 	in string
 }
 
-var rootName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+var rootName = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // Open opens the roots. It fails if no root is given, if a name is invalid or
 // given twice, or if a path is not a directory that can be opened. The caller
