@@ -43,7 +43,20 @@ func hidden(r rune) bool {
 // this package. Terminals disagree about some clusters, such as families of emoji. The
 // larger number counts: a row that is too short does no harm, and one that is too long
 // would wrap.
-func columns(s string) int { return max(ansi.StringWidth(s), ansi.StringWidthWc(s)) }
+func columns(s string) int {
+	wide := ansi.StringWidth(s)
+	if strings.ContainsFunc(s, disputed) {
+		return max(wide, ansi.StringWidthWc(s))
+	}
+	return wide
+}
+
+// disputed reports whether terminals may disagree about a character. For any other one the
+// widths need not be compared: the table for that takes 2 MB, which the first frame would
+// wait for.
+func disputed(r rune) bool {
+	return r >= 0x300 && (r < 0x2010 || r > 0x2027) && (r < 0x2030 || r > 0x205e) && (r < 0x2500 || r > 0x257f)
+}
 
 // cluster returns the first character of a text as people see it, and its columns.
 func cluster(s string) (first string, wide int) {
