@@ -275,7 +275,7 @@ func (c *call) repeat(s *Server, id string, body []byte) *Error {
 	}
 	streams, background := isSet(req.Stream), isSet(req.Background)
 	if k := s.resumer(); k != nil && streams && background && s.job(id) == nil {
-		if known, wrong := c.stored(s, k, id, -1); known {
+		if known, wrong := c.stored(s, k.Events, id, -1); known {
 			return wrong
 		}
 	}

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -112,15 +113,27 @@ func (j *job) told() bool {
 	return j.ended
 }
 
+// events returns what has the events of responses that are not made here, or nil: see
+// [Resumer] and [EventStore].
+func (s *Server) events() func(ctx context.Context, id string, from int64) iter.Seq2[api.Event, error] {
+	if k := s.resumer(); k != nil {
+		return k.Events
+	}
+	if k, ok := s.store().(EventStore); ok && s.keeper() == nil {
+		return k.Events
+	}
+	return nil
+}
+
 // stored sends the events of a response that is not made here, from number after+1 on. It
 // reports whether events are kept.
-func (c *call) stored(s *Server, k Resumer, id string, after int) (bool, *Error) {
+func (c *call) stored(s *Server, events func(context.Context, string, int64) iter.Seq2[api.Event, error], id string, after int) (bool, *Error) {
 	j := &job{id: id}
 	w := s.stream(c.w)
 	defer w.end()
 	send := c.live(j, w)
 	some := false
-	for ev, err := range k.Events(c.r.Context(), id, int64(after)+1) {
+	for ev, err := range events(c.r.Context(), id, int64(after)+1) {
 		switch {
 		case err != nil && !some && errors.Is(err, ErrNotFound):
 			return false, nil

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,15 @@ type Preparer interface {
 	// previous, after so many items, if it is not "". It does not wait for anything. drop
 	// removes what is left if there was no such Put.
 	Prepare(ctx context.Context, id, previous string, before int) (drop func())
+}
+
+// EventStore is a [Store] that reads the events of a response that has ended from any of them on,
+// so that a client that resumes a long stream does not wait for all of it.
+type EventStore interface {
+	Store
+	// Events yields the Events of the response with an id, from number from on. It yields
+	// [ErrNotFound] if there is no such response, or if it has none.
+	Events(ctx context.Context, id string, from int64) iter.Seq2[api.Event, error]
 }
 
 // ErrNotFound means that a store has no object or item with the id.

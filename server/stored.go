@@ -93,8 +93,8 @@ func (s *Server) retrieve(c *call) *Error {
 	stream := query.Get("stream")
 	streams := stream != "" && stream != "false"
 	after, unclear := startOf(query)
-	if k := s.resumer(); streams && k != nil && unclear == nil && s.has(Background) && s.job(c.ids[0]) == nil {
-		if known, wrong := c.stored(s, k, c.ids[0], after); known {
+	if events := s.events(); streams && events != nil && unclear == nil && s.has(Background) && s.job(c.ids[0]) == nil {
+		if known, wrong := c.stored(s, events, c.ids[0], after); known {
 			return wrong
 		}
 	}

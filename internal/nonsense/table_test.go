@@ -1002,6 +1002,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Store]()},
 	{"server", reflect.TypeFor[server.SharedStore]()},
 	{"server", reflect.TypeFor[server.Preparer]()},
+	{"server", reflect.TypeFor[server.EventStore]()},
 	{"server", reflect.TypeFor[server.StoredObject]()},
 	{"server", reflect.TypeFor[server.Memory]()},
 	{"server", reflect.TypeFor[server.Writer]()},

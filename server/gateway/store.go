@@ -74,9 +74,21 @@ type stored struct {
 	Previous   string         `json:"previous,omitempty"`
 	Before     int            `json:"before,omitzero"`
 	Background bool           `json:"background,omitzero"`
-	Made       string         `json:"made,omitempty"`   // [server.StoredObject].Note
-	Events     []string       `json:"events,omitempty"` // as text, so that their bytes stay
+	Made       string         `json:"made,omitempty"` // [server.StoredObject].Note
 	Removed    string         `json:"removed,omitempty"`
+	// Events are events of the response, as text, so that their bytes stay. Older versions
+	// have all of them in the entry about the end. Else they are in pages before it, and Count
+	// is how many the end has of them.
+	Events []string `json:"events,omitempty"`
+	First  int      `json:"first_event,omitzero"` // of a page
+	Count  int      `json:"event_count,omitzero"`
+	Pages  []page   `json:"pages,omitempty"` // of all events, in the last entry
+}
+
+// page is a place of events: the entry, and the number of the first one in it.
+type page struct {
+	Entry int64 `json:"entry"`
+	From  int   `json:"from"`
 }
 
 const (
@@ -85,6 +97,8 @@ const (
 	kindConversation = "antiphon:gateway_conversation"
 	kindAdded        = "antiphon:gateway_items"
 	kindRemoved      = "antiphon:gateway_item_removed"
+	kindEvents       = "antiphon:gateway_events"
+	kindPages        = "antiphon:gateway_event_pages"
 
 	tag      = "gateway"
 	lockTime = 10 * time.Second
@@ -92,6 +106,8 @@ const (
 	// maxSearched how many objects are read for others.
 	maxFound    = 50_000
 	maxSearched = 500
+	// pageBytes is the size of events from which they are written.
+	pageBytes = 128 << 10
 )
 
 // sessionOf returns the session of an object.
@@ -121,6 +137,7 @@ func (n stored) bodies(items []item.Item) ([]session.Body, error) {
 // folded is what a log says.
 type folded struct {
 	begin, end, talk stored
+	events           []string    // in pages
 	items            []item.Item // all of them
 	input            int         // how many are the input of the last response
 	own              int         // how many of these are its own
@@ -161,11 +178,16 @@ func fold(entries []session.Entry) (f folded, err error) {
 func (f *folded) apply(n stored, items []item.Item) {
 	switch n.Kind {
 	case kindBegin:
-		f.begin, f.end = n, stored{}
+		f.begin, f.end, f.events = n, stored{}, nil
 		f.items = append(f.items, items...)
 		f.input, f.own = len(f.items), len(items)
+	case kindEvents:
+		f.events = append(f.events[:min(n.First, len(f.events))], n.Events...) // a write that failed may be there too
 	case kindEnd:
-		f.end = n
+		if f.end = n; n.Count > 0 && n.Count == len(f.events) {
+			f.end.Events = f.events
+		}
+		f.events = nil
 		f.items = append(f.items[:min(f.input, len(f.items)):min(f.input, len(f.items))], items...)
 	case kindConversation:
 		f.talk = n
@@ -410,15 +432,22 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 	if err != nil {
 		return err
 	}
-	n := stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note)}
-	for _, ev := range rec.Events {
-		n.Events = append(n.Events, ev.JSON())
-	}
-	bodies, err := n.bodies(rec.Response.Output)
+	pages, err := addEvents(ctx, h.session, rec)
 	if err != nil {
 		return err
 	}
-	if _, err := h.session.Append(ctx, bodies...); err != nil {
+	add := func(n stored, items []item.Item) error {
+		bodies, err := n.bodies(items)
+		if err == nil {
+			_, err = h.session.Append(ctx, bodies...)
+		}
+		return err
+	}
+	err = add(stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note), Count: len(rec.Events)}, rec.Response.Output)
+	if err == nil && len(pages) > 0 {
+		err = add(stored{Kind: kindPages, ID: rec.ID(), Pages: pages}, nil)
+	}
+	if err != nil {
 		return err
 	}
 	s.remember(rec.ID(), rec.Response.Output)

@@ -153,10 +153,14 @@ func badBase(log int64) error {
 	return &session.Damage{Place: fmt.Sprintf("table antiphon_logs, log %d", log), Problem: "what it says of the log that it begins with cannot be"}
 }
 
-// loadPage is the number of rows that are read before their entries are yielded. No
-// statement is open while entries are yielded: it would occupy a connection that the
+// loadPage is the largest number of rows that are read before their entries are yielded, and
+// loadBytes the size from which no more are read: a caller who stops early waits for no more.
+// No statement is open while entries are yielded: it would occupy a connection that the
 // caller may need for its own work.
-const loadPage = 64
+const (
+	loadPage  = 64
+	loadBytes = 64 << 10
+)
 
 // span yields the entries of a span.
 func (l *loading) span(ctx context.Context, part span) error {
@@ -187,11 +191,12 @@ func (l *loading) page(ctx context.Context, part span) (page []*packed, err erro
 		return nil, err
 	}
 	defer rows.Close()
-	for rows.Next() {
+	for size := 0; size < loadBytes && rows.Next(); {
 		p := &packed{log: part.log}
 		if err := rows.Scan(&p.last, &p.n, &p.sums, &p.data); err != nil {
 			return nil, err
 		}
+		size += len(p.data)
 		if page = append(page, p); p.last >= part.to {
 			break
 		}
