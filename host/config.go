@@ -62,6 +62,11 @@ type Config struct {
 	// the file or written. An error of it ends [Open]. It may be nil.
 	Locked func(ctx context.Context, locked session.Info) error
 
+	// Opening is called when the host has locked a session that existed before, and before it
+	// reads its log, for example to show the end of a long one meanwhile. found is what the
+	// store said of the session before it was locked. It may be nil.
+	Opening func(ctx context.Context, in store.Store, found session.Info)
+
 	// Transcript is a file that the conversation is appended to and continued from; it
 	// may be File itself. It cannot be combined with a session.
 	Transcript string

@@ -54,8 +54,14 @@ func (h *Host) keep(ctx context.Context, options agentfile.Options) error {
 		}
 		h.fresh = true
 	}
-	if h.Session, err = session.Open(ctx, h.Store, h.Info.ID); err == nil {
-		h.unlock, err = h.Session.Lock(ctx)
+	h.Session, h.unlock, err = session.OpenLocked(ctx, h.Store, h.Info.ID, func() error {
+		if h.cfg.Opening != nil && !h.fresh {
+			h.cfg.Opening(ctx, h.Store, h.Info)
+		}
+		return nil
+	})
+	if err == nil && len(h.Session.Log()) == 0 && h.Info.Entries > 0 {
+		err = fmt.Errorf("session %q: %w: it was deleted since it was found", h.Info.ID, session.ErrNotFound)
 	}
 	if err == nil && h.cfg.Locked != nil {
 		err = h.cfg.Locked(ctx, h.Info)

@@ -56,6 +56,20 @@ func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	return s, nil
 }
 
+// OpenLocked opens the session id for one writer, as [Open] and [Session.Lock] do, and reads
+// its log once. When it has the lock, and before it reads, it calls locked, unless it is nil:
+// to show the end of a long log, for example. An error of locked ends it.
+func OpenLocked(ctx context.Context, store Store, id string, locked func() error) (s *Session, unlock func() error, err error) {
+	if id == "" {
+		return nil, nil, errors.New("session: OpenLocked without an id: name the session")
+	}
+	s = &Session{store: store, id: id}
+	if unlock, err = s.take(ctx, locked); err != nil {
+		return nil, nil, err
+	}
+	return s, unlock, nil
+}
+
 // Beside opens the log of the session a second time, to read it while a writer uses
 // the session. It may be called at any time.
 func (s *Session) Beside(ctx context.Context) (*Session, error) {
@@ -126,9 +140,24 @@ func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
+	if _, ok := s.store.(Locker); !ok {
+		return func() error { return nil }, nil
+	}
+	return s.take(ctx, nil)
+}
+
+// take takes the lock, if the store has locks, calls locked, unless it is nil, and reads the
+// log.
+func (s *Session) take(ctx context.Context, locked func() error) (unlock func() error, err error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	if locked == nil {
+		locked = func() error { return nil }
+	}
 	l, ok := s.store.(Locker)
 	if !ok {
-		return func() error { return nil }, nil
+		return func() error { return nil }, cmp.Or(locked(), s.Refresh(ctx))
 	}
 	free, lost, err := lock(ctx, l, outermost(s.id))
 	if err != nil {
@@ -140,7 +169,10 @@ func (s *Session) Lock(ctx context.Context) (unlock func() error, err error) {
 		s.locked, s.lost = false, nil
 		return cmp.Or(free(), err)
 	})
-	if err = cmp.Or(s.gone(ctx), s.Refresh(ctx)); err != nil {
+	if err = locked(); err == nil {
+		err = cmp.Or(s.gone(ctx), s.Refresh(ctx))
+	}
+	if err != nil {
 		return nil, errors.Join(err, unlock())
 	}
 	return unlock, nil

@@ -226,3 +226,39 @@ func TestLockOfADeletedSession(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// OpenLocked has the lock before it reads, so that what is shown of the end of a log is the end.
+func TestOpenLocked(t *testing.T) {
+	ctx := t.Context()
+	store := new(session.Memory)
+	s, err := session.Open(ctx, store, "s")
+	if err == nil {
+		_, err = s.Append(ctx, session.RunStarted{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := false
+	s, unlock, err := session.OpenLocked(ctx, store, "s", func() error {
+		_, _, err := session.OpenLocked(ctx, store, "s", nil)
+		if !errors.Is(err, session.ErrBusy) {
+			t.Errorf("the session is not locked: %v", err)
+		}
+		began = true
+		_, err = store.Info(ctx, "s")
+		return err
+	})
+	if err != nil || !began || len(s.Log()) != 1 {
+		t.Fatalf("%v, %v, %d entries", err, began, len(s.Log()))
+	}
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("no")
+	if _, _, err := session.OpenLocked(ctx, store, "s", func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("got %v", err)
+	}
+	if _, unlock, err := session.OpenLocked(ctx, store, "s", nil); err != nil || unlock() != nil {
+		t.Errorf("a lock was left: %v", err)
+	}
+}

@@ -207,6 +207,7 @@ type dialogue struct {
 	older      map[string]bool // keys of deliveries that were there when the session was opened
 	tried      map[string]bool // keys of deliveries for which a turn was begun
 	began      int64           // the entry that began the last run
+	recalled   int64           // the last entry that was shown before the session was open
 	moved      string          // why the session goes on elsewhere, or ""
 	taken      string          // why it was taken from workers, or ""
 	detached   atomic.Bool     // it was left to workers
@@ -269,7 +270,7 @@ func (t *dialogue) begin(ctx context.Context) error {
 			}
 			opening, opened = t.untilLeft(ctx)
 		}
-		err = t.open(opening)
+		err = t.open(opening, true)
 		if visits = errors.Is(err, session.ErrBusy) && t.found.ID != ""; !visits {
 			break
 		}
@@ -286,6 +287,7 @@ func (t *dialogue) begin(ctx context.Context) error {
 	}
 	opened()
 	t.recall(t.host.Session.Entries(), mostRecalled)
+	t.recalled = 0
 	if host.AsksSomething(t.host.Session) && host.Unanswered(t.host.Session) {
 		if t.host.Fresh() {
 			t.face.said(lastAsked(t.host.Session))
@@ -339,12 +341,17 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 	}
 }
 
-// open opens the agent's file and the session.
-func (t *dialogue) open(ctx context.Context) error {
+// open opens the agent's file and the session. If the conversation begins, the end of a long
+// session is shown at once.
+func (t *dialogue) open(ctx context.Context, begins bool) error {
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, false)
 	cfg.Notify = t.run.notify(t.std, t.face)
 	cfg.Asker, cfg.Approver = t.who, t.approve
+	if begins {
+		cfg.Opening = t.opening
+		defer t.face.done(restOf)
+	}
 	permit := cfg.Permit
 	cfg.Permit = func(info session.Info) error {
 		if t.found = info; permit != nil {
@@ -480,7 +487,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 		return err
 	}
 	change(&t.cfg)
-	err := t.open(ctx)
+	err := t.open(ctx, false)
 	if err == nil {
 		t.face.remember(nil, t.draft())
 		t.keepRan()
@@ -488,67 +495,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	}
 	fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 	t.cfg = before
-	return t.open(ctx)
-}
-
-// mostRecalled is the number of messages that are shown of a session that continues.
-const mostRecalled = 4
-
-// recall shows the end of a session that continues, at most so many messages or, with 0, all, and
-// puts what the person said into the history.
-func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
-	type message struct {
-		user   bool
-		text   string
-		images []item.Part
-	}
-	var all []message
-	var asked []string
-	for e := range entries {
-		var it item.Item
-		switch b := e.Body.(type) {
-		case session.InputItem:
-			it = b.Item
-		case session.OutputItem:
-			it = b.Item
-		}
-		if it.Type() != item.TypeMessage || it.Instructs() {
-			continue
-		}
-		m, err := item.As[item.Message](it)
-		if err != nil {
-			continue
-		}
-		text := m.Content.Display()
-		user := it.Role() != item.RoleAssistant
-		if user {
-			text = typedText(m.Content)
-			if line, ran := ranLine(text); ran {
-				text = line
-			}
-			asked = append(asked, text)
-		}
-		all = append(all, message{user, text, m.Content.Parts})
-	}
-	t.face.remember(asked, t.draft())
-	defer t.recallRan()
-	if len(all) == 0 || t.host != nil && t.host.Fresh() {
-		return
-	}
-	if before := len(all) - most; before > 0 && most > 0 {
-		fmt.Fprintf(t.std.err, "antiphon: the last %d of %d messages; /redraw shows all, and antiphon sessions show %s also what happened between them\n", most, len(all), quoted(t.info.ID))
-		all = all[before:]
-	}
-	for _, m := range all {
-		if m.user {
-			t.face.said(m.text)
-			picturesIn(m.images, func(uri string) { t.picture(context.Background(), "that went with it", uri) })
-			continue
-		}
-		t.print.text(m.text)
-		t.print.endLine()
-		t.face.endText()
-	}
+	return t.open(ctx, false)
 }
 
 // draft returns the file that keeps what is written and not sent: beside the default place

@@ -357,6 +357,7 @@ var functions = []function{
 	{"session", "Unsaid", session.Unsaid},
 	{"session", "New", session.New},
 	{"session", "Open", session.Open},
+	{"session", "OpenLocked", session.OpenLocked},
 	{"session", "Fingerprint", session.Fingerprint},
 	{"session", "WithoutCancel", session.WithoutCancel},
 	{"session", "Caller", session.Caller},
