@@ -64,6 +64,10 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 			return nil, err
 		}
 		n := bytes.Count(old, find) // fewer if occurrences overlap
+		// Before the content is made: it could need more memory than the machine has.
+		if size := int64(len(old)) + int64(n)*int64(len(replace)-len(find)); size > files.MaxEditBytes {
+			return nil, files.TooLarge(p, size)
+		}
 		done = replaced(p, n, lineAt(old, at[0]))
 		return bytes.ReplaceAll(old, find, replace), nil
 	})
@@ -99,19 +103,20 @@ func toCRLF(s string) string {
 // maxPlaces is the maximum number of occurrences in an error text.
 const maxPlaces = 10
 
-// occurrences counts find, including overlapping occurrences (two that overlap are
-// ambiguous), and returns the places of the first ones.
+// occurrences counts find, and returns the places of the first ones. Two of these may
+// overlap, because then it is not clear which is meant. Later ones that overlap are not
+// counted: with a long text in a repetitive file that would take hours.
 func occurrences(content, find []byte) (at []int, count int) {
-	for from := 0; ; count++ {
+	from := 0
+	for len(at) < maxPlaces {
 		i := bytes.Index(content[from:], find)
 		if i < 0 {
-			return at, count
+			return at, len(at)
 		}
-		if count < maxPlaces {
-			at = append(at, from+i)
-		}
+		at = append(at, from+i)
 		from += i + 1
 	}
+	return at, len(at) + bytes.Count(content[from:], find)
 }
 
 // lineAt returns the number of the line that contains an offset.

@@ -104,7 +104,7 @@ func readLines(r *bufio.Reader, p files.Place, in readFileInput) (string, error)
 	}
 	var text []byte
 	line, column := from, in.Skip // of the next byte
-	for in.Limit == 0 || line < from+in.Limit {
+	for in.Limit == 0 || line-from < in.Limit {
 		piece, err := r.ReadSlice('\n')
 		if room := MaxReadBytes - len(text); len(piece) > room {
 			return endText(text, piece[:room], p, in, line, column), nil

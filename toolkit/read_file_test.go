@@ -5,6 +5,7 @@ package toolkit
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -166,6 +167,10 @@ func TestReadFileRanges(t *testing.T) {
 			rt.Fatalf("%q, want %q", got.String(), content)
 		}
 	})
+	k.Write("f", "a\nb\n")
+	if got := k.OK("read_file", args{"path": "f", "offset": 2, "limit": math.MaxInt}); got != "b\n" {
+		t.Errorf("with the largest limit: %q", got)
+	}
 }
 
 // T15: a cancelled read is told as such.

@@ -65,6 +65,8 @@ func TestFindAndReplace(t *testing.T) {
 		"crlf given":    {"a\r\nb\r\n", args{"find": "a\r\nb", "replace": "x\r\ny"}, "Replaced 1", "x\r\ny\r\n", false},
 		"crlf in a new": {"a\r\nb\r\n", args{"find": "a", "replace": "x\ny"}, "Replaced 1", "x\r\ny\r\nb\r\n", false},
 		"mixed":         {"a\r\nb\nc\n", args{"find": "b\nc", "replace": "x\ny"}, "Replaced 1", "a\r\nx\ny\n", false},
+		"too large":     {strings.Repeat("a", 1<<20), args{"find": "a", "replace": strings.Repeat("b", 1<<20), "all": true}, "f would grow to 1099511627776 bytes; the limit is 16777216", "", true},
+		"repetitive":    {strings.Repeat("a", 1<<24), args{"find": strings.Repeat("a", 1<<20), "replace": "b"}, "the text was found 25 times in f (at line 1, …)", "", true},
 		"other bytes":   {"\xe9 a \xff", args{"find": "a", "replace": "é"}, "Replaced 1", "\xe9 é \xff", false},
 	} {
 		k.Write("f", c.before)
@@ -76,7 +78,7 @@ func TestFindAndReplace(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.says)
 		}
 		if got := k.Content("f"); got != c.after {
-			t.Errorf("%s: the file is %q, want %q", name, got, c.after)
+			t.Errorf("%s: the file is %.200q, want %.200q", name, got, c.after)
 		}
 	}
 	k.Fails("find_and_replace", args{"path": "g", "find": "a", "replace": "b"}, "no such file or directory: g")

@@ -45,7 +45,7 @@ func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) 
 		return err
 	}
 	if len(content) > MaxEditBytes {
-		return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, len(content), MaxEditBytes)
+		return TooLarge(p, int64(len(content)))
 	}
 	held, release, err := f.Hold(p)
 	if err == nil {
@@ -92,6 +92,11 @@ func (f *Files) HoldBeside(held, p Place) (Place, error) {
 		return Place{}, fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", led)
 	}
 	return held.in().place(p.Base()), nil
+}
+
+// TooLarge returns the error for a change that makes a file larger than [MaxEditBytes].
+func TooLarge(p Place, size int64) error {
+	return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, size, MaxEditBytes)
 }
 
 // readForEdit returns the content of a file and its information. The information
