@@ -131,3 +131,38 @@ func TestLongWithoutRoom(t *testing.T) {
 		t.Errorf("%q, %q", o.Stored, last)
 	}
 }
+
+// readFunc is a reader.
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// T15 G8: whatever is wrong with the reader of a long output, the call fails, and what came
+// before is there.
+func TestBadLongReader(t *testing.T) {
+	once := func(then func(p []byte) (int, error)) io.Reader {
+		n := 0
+		return readFunc(func(p []byte) (int, error) {
+			if n++; n > 1 {
+				return then(p)
+			}
+			return copy(p, " and more"), nil
+		})
+	}
+	for want, long := range map[string]io.Reader{
+		"its reader panicked: gone":                             once(func([]byte) (int, error) { panic("gone") }),
+		"its reader says that it has read 70000 of 65536 bytes": once(func([]byte) (int, error) { return 70_000, nil }),
+		"its reader says that it has read -1 of 65536 bytes":    once(func([]byte) (int, error) { return -1, nil }),
+		io.ErrNoProgress.Error():                                once(func([]byte) (int, error) { return 0, nil }),
+	} {
+		res := Result{Text: "first", Long: long}
+		o := (&target{from: output.Source{Name: "f"}}).outcome(t.Context(), res, NoFailure)
+		if o.Failure != ToolError || o.Error != "reading the output: "+want || !strings.HasSuffix(o.Content.Text, "output:\nfirst and more") {
+			t.Errorf("%s: %+v", want, o)
+		}
+	}
+	var none *strings.Reader
+	if o := (&target{}).outcome(t.Context(), Result{Text: "first", Long: none}, NoFailure); o.Failed || o.Content.Text != "first" {
+		t.Errorf("a nil reader: %+v", o)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/spool"
 )
 
@@ -95,7 +96,8 @@ func (l *long) store(ctx context.Context, s Store) (id string, err error) {
 // secrets, like a short text. If it turns out to be short enough, it is moved to
 // Text.
 func (r *Result) settleLong(secrets []string) {
-	if r.Long == nil {
+	if nils.Is(r.Long) {
+		r.Long = nil
 		return
 	}
 	c := &cleaning{to: &long{data: spool.New(longMemory), lines: []int{0}}, secrets: secrets}
@@ -139,8 +141,13 @@ type cleaning struct {
 func (c *cleaning) copy(from io.Reader) error {
 	var rest []byte
 	buf := make([]byte, pieceSize)
-	for {
-		n, err := from.Read(buf)
+	for idle := 0; ; idle++ {
+		n, err := readSome(from, buf)
+		if n > 0 {
+			idle = 0
+		} else if err == nil && idle == maxIdle {
+			err = io.ErrNoProgress
+		}
 		rest = append(rest, buf[:n]...)
 		if err != nil {
 			c.add(string(rest))
@@ -156,6 +163,23 @@ func (c *cleaning) copy(from io.Reader) error {
 			rest = slices.Delete(rest, 0, end)
 		}
 	}
+}
+
+// maxIdle is the number of reads without a result after which a reader is given up.
+const maxIdle = 100
+
+// readSome reads once. The reader is the tool's, and what is wrong with it is an error of
+// the call.
+func readSome(from io.Reader, buf []byte) (n int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			n, err = 0, fmt.Errorf("its reader panicked: %v", v)
+		}
+	}()
+	if n, err = from.Read(buf); n < 0 || n > len(buf) {
+		return 0, fmt.Errorf("its reader says that it has read %d of %d bytes", n, len(buf))
+	}
+	return n, err
 }
 
 // splitPoint returns a position where a text can be split without changing the
