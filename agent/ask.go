@@ -242,6 +242,7 @@ func (r *Run) admitModel(ctx context.Context, seen *ModelCall) (context.Context,
 		return ctx, nil, nil
 	}
 	seen.Cache = r.state.Cache()
+	ofTurn(seen.Request)
 	input, talk, base := seen.Request.Input, seen.Request.Conversation, seen.Request.PreviousResponseID
 	items := input.Len()
 	inner, n, err := before(ctx, "BeforeModel", hooks, beforeModel, seen)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -44,7 +45,8 @@ type Hooks struct {
 	// withdrawn. To stop without objecting to the input, return a [StopError].
 	BeforeInput func(ctx context.Context, c *InputCall) error
 	// BeforeModel is called before the model is asked. It may change the request,
-	// which belongs to this turn, except for its Input. An error prevents the request
+	// which belongs to this turn, except for its Input; the tools in it are shared, so a
+	// hook replaces one and does not change it. An error prevents the request
 	// and ends the run with [StopVetoed]. It also withdraws the input that the request
 	// would carry for the first time: the user's messages, and the content of
 	// outputs; so a hook that reads the whole history does not meet it again. A
@@ -295,3 +297,52 @@ func beforeTool(h *Hooks) func(context.Context, *ToolCall) (context.Context, err
 	return h.BeforeTool
 }
 func afterTool(h *Hooks) func(context.Context, *ToolCall) error { return h.AfterTool }
+
+// ofTurn makes a request the property of one turn: what its fields point to is copied, so
+// that a hook does not change the agent and all its runs.
+func ofTurn(r *api.Request) {
+	r.ParallelToolCalls, r.Stream, r.Store, r.Background = copied(r.ParallelToolCalls), copied(r.Stream), copied(r.Store), copied(r.Background)
+	r.MaxOutputTokens, r.MaxToolCalls, r.TopLogprobs = copied(r.MaxOutputTokens), copied(r.MaxToolCalls), copied(r.TopLogprobs)
+	r.Temperature, r.TopP = copied(r.Temperature), copied(r.TopP)
+	r.Include, r.Extra, r.Spelled = slices.Clone(r.Include), slices.Clone(r.Extra), slices.Clone(r.Spelled)
+	if r.StreamOptions = copied(r.StreamOptions); r.StreamOptions != nil {
+		o := r.StreamOptions
+		o.IncludeObfuscation, o.Extra = copied(o.IncludeObfuscation), slices.Clone(o.Extra)
+	}
+	if r.Reasoning = copied(r.Reasoning); r.Reasoning != nil {
+		r.Reasoning.Extra = slices.Clone(r.Reasoning.Extra)
+	}
+	if r.Prompt = copied(r.Prompt); r.Prompt != nil {
+		r.Prompt.Extra = slices.Clone(r.Prompt.Extra)
+	}
+	if r.PromptCacheOptions = copied(r.PromptCacheOptions); r.PromptCacheOptions != nil {
+		r.PromptCacheOptions.Extra = slices.Clone(r.PromptCacheOptions.Extra)
+	}
+	r.ContextManagement = slices.Clone(r.ContextManagement)
+	for i := range r.ContextManagement {
+		c := &r.ContextManagement[i]
+		c.CompactThreshold, c.Extra = copied(c.CompactThreshold), slices.Clone(c.Extra)
+	}
+	if r.Moderation = copied(r.Moderation); r.Moderation != nil {
+		m := r.Moderation
+		m.Extra = slices.Clone(m.Extra)
+		if m.Policy = copied(m.Policy); m.Policy != nil {
+			p := m.Policy
+			p.Extra = slices.Clone(p.Extra)
+			for _, mode := range []**api.ModerationMode{&p.Input, &p.Output} {
+				if *mode = copied(*mode); *mode != nil {
+					(*mode).Extra = slices.Clone((*mode).Extra)
+				}
+			}
+		}
+	}
+}
+
+// copied returns a pointer to a copy of a value, or nil.
+func copied[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	v := *p
+	return &v
+}

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -179,4 +181,58 @@ func TestHooksRewrite(t *testing.T) {
 	r.agent.Policy.Rules = []session.Rule{{Verdict: session.Deny, Tool: "*", Member: "text", Under: "ho"}}
 	r.run(item.User("go"))
 	contains(t, outputs(r.last())["c"], "a rule denies echo")
+}
+
+// A hook that changes the request of a turn does not change the agent's, whatever it
+// changes.
+func TestHookChangesOnlyItsTurn(t *testing.T) {
+	request := func() api.Request {
+		yes, n, f := true, int64(7), 0.5
+		extra := item.Extra{{Name: "x", Value: "1"}}
+		return api.Request{
+			Model: "m", ParallelToolCalls: &yes, Store: &yes, StreamOptions: &api.StreamOptions{IncludeObfuscation: &yes, Extra: extra},
+			Include: make([]string, 1, 4), MaxOutputTokens: &n, MaxToolCalls: &n, TopLogprobs: &n, Temperature: &f, TopP: &f,
+			Reasoning: &api.ReasoningConfig{Effort: "low", Extra: extra}, Prompt: &api.Prompt{ID: "p", Extra: extra},
+			ContextManagement: []api.ContextManagement{{Type: "compaction", CompactThreshold: &n, Extra: extra}}, PromptCacheOptions: &api.PromptCacheOptions{TTL: "30m", Extra: extra},
+			Moderation: &api.ModerationConfig{Model: "m", Policy: &api.ModerationPolicy{Input: &api.ModerationMode{Mode: "score", Extra: extra}, Output: &api.ModerationMode{Mode: "block"}, Extra: extra}, Extra: extra},
+			Extra:      extra, Spelled: extra,
+		}
+	}
+	a := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("hi")}}}, Request: request()}
+	a.Hooks = []agent.Hooks{{BeforeModel: func(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
+		input := c.Request.Input
+		c.Request.Input = nil
+		overwrite(reflect.ValueOf(c.Request).Elem())
+		c.Request.Input = input
+		_ = append(c.Request.Include, "more")
+		return ctx, nil
+	}}}
+	if _, err := a.Run(t.Context(), session.New(), item.User("go")); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(request(), a.Request); diff != "" || a.Request.Include[:2][1] != "" {
+		t.Errorf("the agent's request has changed (-before +after):\n%s", diff)
+	}
+}
+
+// overwrite sets everything that a value leads to zero.
+func overwrite(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			overwrite(v.Elem())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			overwrite(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() && v.Type().Field(i).Name != "Model" {
+				overwrite(v.Field(i))
+			}
+		}
+	default:
+		v.SetZero()
+	}
 }
