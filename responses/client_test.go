@@ -407,3 +407,20 @@ func TestStreamIsRepeatable(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 }
+
+// E8: a caller that did not wait for the size of the context does not hide it from the next one.
+func TestWindowAfterCancel(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"m","max_model_len":1234}]}`)
+	}))
+	defer srv.Close()
+	c := &responses.Client{BaseURL: srv.URL, Profile: &endpoint.Profile{Name: "x", Windows: []string{"/models"}}}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if n := c.Window(gone, "m"); n != 0 {
+		t.Errorf("%d for a context that has ended", n)
+	}
+	if n := c.Window(t.Context(), "m"); n != 1234 {
+		t.Errorf("then %d", n)
+	}
+}

@@ -331,13 +331,16 @@ func (c *Config) Window(ctx context.Context, model string) int64 {
 	if n, known := c.Discovered.windows[model]; known {
 		return n
 	}
-	ctx, stop := context.WithTimeout(ctx, windowTime)
+	asking, stop := context.WithTimeout(ctx, windowTime)
 	defer stop()
 	n := int64(0)
 	for _, path := range p.Windows {
-		if n = c.windowAt(ctx, p, path, model); n > 0 {
+		if n = c.windowAt(asking, p, path, model); n > 0 {
 			break
 		}
+	}
+	if n == 0 && ctx.Err() != nil {
+		return 0 // the caller did not wait for the answer, so the next call asks again
 	}
 	if c.Discovered.windows == nil {
 		c.Discovered.windows = windows{}
