@@ -59,6 +59,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"limits of endpoints", testLimits},
 		{"limit of runs", testLimitOfRuns},
 		{"schedules", testSchedules},
+		{"roster of workers", testRoster},
 		{"catalog", testCatalog},
 		{"names", testNames},
 		{"title", testTitle},

@@ -269,6 +269,10 @@ func (e *Endpoint) script() []byte {
 	return text
 }
 
+// ErrNoEndpoint means that a model was named and has no endpoint here, such as one that needs
+// a key which the environment does not have.
+var ErrNoEndpoint = errors.New("no endpoint is configured")
+
 // unreachable reports a model that was named but has no endpoint.
 type unreachable struct {
 	model, by string
@@ -290,6 +294,9 @@ func (e *Endpoint) unreachable(file said, front *FrontEnd) *unreachable {
 	_, u.emptyKey = env["OPENAI_API_KEY"]
 	return u
 }
+
+// Is reports whether target is [ErrNoEndpoint].
+func (*unreachable) Is(target error) bool { return target == ErrNoEndpoint }
 
 // Error names the model and says what to do next.
 func (u *unreachable) Error() string {
@@ -505,6 +512,21 @@ func (e *Endpoint) address(file said, env Environment) (base string, key endpoin
 		return base, endpoint.Key{}, true
 	}
 	return base, key, false
+}
+
+// Keyed returns the base URLs of the endpoints for which the environment has a key, without
+// the keys.
+func (e Endpoint) Keyed(env Environment) (places []string) {
+	if env["OPENAI_API_KEY"] != "" {
+		places = append(places, cmp.Or(e.BaseURL, env["OPENAI_BASE_URL"], endpoint.DefaultBaseURL))
+	}
+	for name, key := range env {
+		if at, ok := strings.CutPrefix(name, keptPrefix); ok && key != "" && !slices.Contains(places, at) {
+			places = append(places, at)
+		}
+	}
+	slices.Sort(places)
+	return places
 }
 
 // Configured returns a function that reports whether a file's base URL sends nothing to

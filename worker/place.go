@@ -76,8 +76,8 @@ func settle(needs []string, place *Place, before queue.Work) []string {
 }
 
 // want returns what work the worker can do, as far as its needs say.
-func (w *Worker) want() queue.Want {
-	return queue.Want{Labels: w.Labels, Has: w.has, Tenants: w.Tenants, Caps: w.Caps}
+func (p *pool) want() queue.Want {
+	return queue.Want{Labels: p.labels, Has: p.has, Tenants: p.Tenants, Caps: p.Caps}
 }
 
 // has reports whether the worker has the place of a need.

@@ -50,11 +50,10 @@ type conversation interface {
 // files is the stage of a worker: its Agents, and hosts for them.
 type files struct {
 	*Worker
-	log     *slog.Logger
-	limited bool // the store keeps limits of endpoints
-	known   map[string]agentfile.Definition
-	unfit   map[string]string // why the worker cannot run other definitions
-	urls    map[string]string // the endpoints of definitions
+	log   *slog.Logger
+	known map[string]agentfile.Definition
+	unfit map[string]string // why the worker cannot run other definitions
+	urls  map[string]string // the endpoints of definitions
 }
 
 func (f *files) agreed() ([]string, error) { return f.Agents.Hashes() }
@@ -71,17 +70,17 @@ func (f *files) lacks(ctx context.Context, hash string) (why string, err error) 
 
 // definition returns a definition, or why this worker cannot run it.
 func (f *files) definition(ctx context.Context, hash string) (d agentfile.Definition, why string, err error) {
-	if d, ok := f.known[hash]; ok {
-		return d, "", nil
-	}
 	if why, ok := f.unfit[hash]; ok {
 		return d, why, nil
+	}
+	if d, ok := f.known[hash]; ok {
+		return d, "", nil
 	}
 	d, err = definition(ctx, f.Config.Store, hash)
 	var bad *definitionError
 	switch {
 	case errors.As(err, &bad):
-		return d, "needs its agent's definition: " + err.Error(), nil
+		return d, noDefinition + err.Error(), nil
 	case err != nil:
 		return d, "", err
 	case d.Program != f.Config.Program:
@@ -124,9 +123,13 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 	cfg := f.config(path, w.Session, ask)
 	cfg.Pause, cfg.Workspace = !w.Refuse, workspace
 	url, known := f.urls[w.Agent]
-	if !known && f.limited {
-		url, _ = host.Address(ctx, cfg) // if there is none, the run says why
-		f.urls[w.Agent] = url
+	if !known {
+		url, err = host.Address(ctx, cfg)
+		if errors.Is(err, host.ErrNoEndpoint) {
+			f.unfit[w.Agent] = needed + "a worker with an endpoint for it; here, " + f.sayable(err)
+			return nil, "", nil
+		}
+		f.urls[w.Agent] = url // if it is wrong in another way, the run says so
 	}
 	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
 		cfg.Locked = locked

@@ -44,7 +44,9 @@ type Worker struct {
 	// Name identifies the worker to people, such as the name of its machine and process.
 	Name string
 
-	// Labels are what the worker has, such as "gpu". It does no work that needs others.
+	// Labels are what the worker has, such as "gpu". It does no work that needs others. By itself
+	// it also has "sandbox" if the system can confine programs, and "key=" with the base URL of
+	// each endpoint for which its environment has a key.
 	Labels []string
 	// Host names its machine, for work whose files only that machine has. "" is none.
 	Host string
@@ -66,8 +68,9 @@ type Worker struct {
 	// Drain is how long runs may take to end their turn when the worker stops. After that
 	// they are cancelled. 0 means 30 seconds.
 	Drain time.Duration
-	// Patience is how long work waits for a worker that may do it, before a worker that may
-	// not parks it and says what is missing. 0 means a minute.
+	// Patience is how long work waits for a worker that perhaps can do it, before one that cannot
+	// parks it and says what is missing. 0 means a minute. Work that none of the workers of a
+	// store that keeps a [queue.Roster] can do is parked at once.
 	Patience time.Duration
 	// ApprovalTime is how long an approval waits for each of the Approvers, one after the
 	// other. After the last of them the call does not run, and the model reads that nobody
@@ -145,10 +148,13 @@ type pool struct {
 	limits queue.Limits // nil if the store keeps none
 	// schedules are nil if the store keeps none.
 	schedules queue.Schedules
+	roster    *roster
+	labels    []string // with those that it has by itself
 	once      bool
 	log       *slog.Logger
 	fired     time.Time // when it looked at the schedules
 	looked    time.Time // when it looked after work that nobody does
+	glanced   time.Time // when it looked only for what no worker can do
 	listed    time.Time // sessions that were written before are known
 	// lost is since when it knows that the worker of a piece of work has died, by its claim.
 	lost map[claim]time.Time
@@ -201,12 +207,14 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	}
 	p.limits, _ = p.Config.Store.(queue.Limits)
 	p.schedules, _ = p.Config.Store.(queue.Schedules)
+	p.labels = slices.Concat(w.Labels, w.own())
+	p.roster = newRoster(p)
 	if p.log == nil {
 		p.log = slog.New(slog.DiscardHandler)
 	}
 	p.log = p.log.With("worker", w.Name)
 	if p.stage = w.stage; p.stage == nil {
-		p.stage = &files{w, p.log, p.limits != nil, map[string]agentfile.Definition{}, map[string]string{}, map[string]string{}}
+		p.stage = &files{w, p.log, map[string]agentfile.Definition{}, map[string]string{}, map[string]string{}}
 	}
 	defer q.Awaited(p.stir)()
 	p.log.Info("worker started", "runs", p.most())
@@ -299,6 +307,9 @@ func (p *pool) watch(ctx context.Context, done <-chan struct{}) {
 // round begins what may begin, and parks what nobody does. It reports whether something
 // runs or may begin.
 func (p *pool) round(ctx context.Context) (busy bool, err error) {
+	if err := p.roster.enter(ctx); err != nil {
+		return false, err
+	}
 	if err := p.fire(ctx); err != nil {
 		return false, err
 	}
@@ -420,23 +431,36 @@ func (p *pool) begin(ctx context.Context, w queue.Work, open opener) {
 // that can makes it ready again.
 const needed = "needs "
 
+// noDefinition begins what no worker has.
+const noDefinition = needed + "its agent's definition: "
+
 // lookAfter parks work that no worker has taken because something is missing, and makes
 // ready what this worker can do by now.
 func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 	patience := orElse(p.Patience, time.Minute)
 	if p.once {
 		patience = 0
-	} else if time.Since(p.looked) < min(patience, 10*time.Second) {
-		return false, nil
 	}
-	p.looked = time.Now()
+	began, states := time.Now(), []queue.State{queue.Ready, queue.Parked, queue.Waiting}
+	switch whole := p.once || time.Since(p.looked) >= min(patience, 10*time.Second); {
+	case whole:
+		p.looked = began
+	case p.roster == nil || began.Before(p.glanced):
+		return false, nil
+	default:
+		states = states[:1]
+	}
 	hashes, err := p.stage.agreed()
+	if err != nil {
+		return false, err
+	}
+	hopeless, err := p.roster.read(ctx)
 	if err != nil {
 		return false, err
 	}
 	var list []queue.Work
 	waiting := map[string]queue.Work{}
-	for w, err := range p.queue.Works(ctx, queue.Ready, queue.Parked, queue.Waiting) {
+	for w, err := range p.queue.Works(ctx, states...) {
 		switch {
 		case err != nil:
 			return false, err
@@ -449,8 +473,10 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			list = append(list, w)
 		}
 	}
-	if moved, err = p.wakeWritten(ctx, waiting); err != nil {
-		return moved, err
+	if len(states) > 1 {
+		if moved, err = p.wakeWritten(ctx, waiting); err != nil {
+			return moved, err
+		}
 	}
 	lost, err := p.queue.Lost(ctx)
 	if err != nil {
@@ -484,7 +510,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 				err = p.queue.Move(ctx, w, queue.Ready, "its approval has a deadline now")
 				moved = true
 			}
-		case !parked && why != "" && waits >= patience:
+		case !parked && why != "" && hopeless(w, why, waits >= patience):
 			if w.State == queue.Running {
 				why += "; it was begun by " + orUnknown(w.Worker) + ", which died or was cut off"
 			}
@@ -500,6 +526,8 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			return moved, err
 		}
 	}
+	// A look takes its time if there is much work, so that there are fewer of them then.
+	p.glanced = time.Now().Add(max(p.pause(), 50*time.Since(began)))
 	return moved, nil
 }
 

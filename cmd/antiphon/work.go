@@ -78,7 +78,7 @@ type workStartCommand struct {
 	Once    bool           `help:"End as soon as there is nothing left to do."`
 
 	Attempts int           `default:"5" placeholder:"N" help:"Park work that failed N times."`
-	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for another one, before it is parked with what is missing."`
+	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for one that perhaps can, before it is parked with what is missing. If none can, it is parked at once."`
 
 	ApprovalTime time.Duration `name:"approval-time" placeholder:"TIME" help:"How long an approval waits for each of --approvers. After the last of them the call does not run, and the model reads that nobody answered. Default: it waits for ever."`
 	Approvers    []string      `placeholder:"NAME" sep:"," help:"With --approval-time: the people who are asked, one after the other, as work status says. Anybody may answer."`

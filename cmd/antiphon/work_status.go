@@ -111,6 +111,10 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		if err != nil {
 			return err
 		}
+		cards, known, err := worker.Running(ctx, in)
+		if err != nil {
+			return err
+		}
 		var idle []queue.Endpoint
 		if limits, ok := in.(queue.Limits); ok && c.Session == "" {
 			if idle, err = limits.Endpoints(ctx); err != nil {
@@ -122,7 +126,8 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 				Work  []workRow           `json:"work"`
 				Count map[queue.State]int `json:"count"`
 				Age   float64             `json:"age_seconds"`
-			}{append([]workRow{}, list...), m.Works, m.Age.Seconds()})
+				Now   []worker.Card       `json:"workers"` // that run
+			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, cards...)})
 		}
 		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 		for i := range list {
@@ -148,7 +153,15 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		fmt.Fprintf(std.err, "antiphon: %s\n", measured(m))
+		said := measured(m)
+		switch {
+		case !known:
+		case len(cards) > 0:
+			said += "; " + plural(len(cards), "worker") + " running"
+		case m.Works[queue.Ready] > 0:
+			said += "; no worker runs: antiphon work --agents DIR starts one"
+		}
+		fmt.Fprintf(std.err, "antiphon: %s\n", said)
 		return nil
 	})
 }

@@ -249,7 +249,7 @@ func TestChaosOnPostgres(t *testing.T) {
 	// Something happens each time that the model has been asked so often again: in the middle
 	// the server is lost, and else what comes next in a list that is shuffled each time.
 	all := int64(runs * (calls + 1))
-	each := max(all/24, 1)
+	each := max(min(all/24, 80), 1) // in a large one, about every two seconds
 	happened := map[string]int{}
 	var coming []string
 	lost := false

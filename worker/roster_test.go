@@ -1,0 +1,139 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// runs starts a worker that looks often, until end is called.
+func (s *shared) runs(w *worker.Worker) (end func()) {
+	w.Poll, w.Patience = 2*time.Millisecond, time.Hour
+	ctx, stop := context.WithCancel(s.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			s.Error(err)
+		}
+	})
+	return func() {
+		stop()
+		ended.Wait()
+	}
+}
+
+// becomes waits until work is in a state, and checks that the reason contains a text.
+func (s *shared) becomes(id string, state queue.State, reason string) {
+	s.Helper()
+	for s.state(id).State != state {
+		time.Sleep(time.Millisecond)
+		if s.Context().Err() != nil {
+			s.Fatalf("%+v", s.state(id))
+		}
+	}
+	if w := s.state(id); !strings.Contains(w.Reason, reason) {
+		s.Errorf("%s because %q, want %q", w.State, w.Reason, reason)
+	}
+}
+
+// enters tells that a worker with a card runs, or ended long ago.
+func (s *shared) enters(name, card string, lasts time.Duration) {
+	s.Helper()
+	if err := s.kept.(queue.Roster).Enter(s.Context(), queue.Present{ID: name, Data: []byte(card)}, lasts); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// Work that no worker that runs can do is parked at once, with what is missing, and also if it
+// was begun and its machine is lost. Work that another one can do is left to it for as long as
+// that runs.
+func TestWorkThatNobodyCanDo(t *testing.T) {
+	s := newShared(t)
+	submit := func(name string, needs []string, place *worker.Place) string {
+		t.Helper()
+		j := s.job(name, "hello")
+		j.Config.Store, j.Config.Session, j.Needs, j.Place = s.kept, name, needs, place
+		return s.submit(j).Session.ID
+	}
+	agent := s.state(submit("first", []string{"nowhere"}, nil)).Agent
+	card := func(more string) string {
+		return `{"name":"far","agents":["` + agent + `"],"tenants":null,` + more + `}`
+	}
+	s.enters("far", card(`"host":"h9","labels":["gpu"],"folders":["/srv"]`), time.Hour)
+	s.enters("strange", "not a card", time.Hour)
+
+	remote := submit("remote", []string{"gpu"}, nil)
+	there := submit("there", nil, &worker.Place{Host: "h9", Folder: "/srv/work"})
+	defer s.runs(s.a)()
+	none := submit("none", []string{"gpu", "printer"}, nil)
+	s.becomes(none, queue.Parked, "needs a worker with the labels gpu, printer")
+	s.becomes(submit("elsewhere", nil, &worker.Place{Host: "h8", Folder: "/srv/work"}), queue.Parked, "on the host h8")
+	s.becomes(submit("outside", nil, &worker.Place{Host: "h9", Folder: "/etc"}), queue.Parked, "on the host h9")
+	for _, id := range []string{remote, there} {
+		if w := s.state(id); w.State != queue.Ready {
+			t.Errorf("%+v", w)
+		}
+	}
+	begun, err := s.queue.Begin(t.Context(), s.state(remote), "far")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.enters("far", card(`"host":"h9"`), -time.Second)
+	s.becomes(remote, queue.Parked, "needs a worker with the labels gpu; it was begun by far, which died or was cut off")
+	s.becomes(there, queue.Parked, "on the host h9")
+	if got := s.state(remote); got.Claim != begun.Claim {
+		t.Errorf("%+v", got)
+	}
+	s.enters("other", `{"name":"other","agents":["`+agent+`"],"tenants":["ann"],"labels":["gpu"]}`, time.Hour)
+	s.enters("third", `{"name":"third","agents":["x"],"tenants":null,"labels":["gpu"]}`, time.Hour)
+	s.becomes(submit("of others", []string{"gpu"}, nil), queue.Parked, "labels gpu")
+}
+
+// A worker says what it has by itself: a key is a label, and an agent whose model has no
+// endpoint here is left to those that have one.
+func TestKeysAreLabels(t *testing.T) {
+	hello := agenttest.Completed(item.Assistant("Hello."))
+	s := newShared(t, hello, hello)
+	keyed := func(w *worker.Worker, key string) {
+		w.Config.Endpoint.BaseURL = ""
+		w.Config.Environment = host.Environment{}
+		if key != "" {
+			w.Config.Environment = w.Config.Environment.WithKey(s.server.URL, endpoint.NewKey(key))
+			w.Config.Endpoint.BaseURL = s.server.URL
+		}
+	}
+	keyed(s.a, "")
+	keyed(s.b, "secret")
+	id := s.leave("ann", "hello")
+	j := s.job("ben", "hello")
+	j.Config.Store, j.Config.Session, j.Needs = s.kept, "ben", []string{"key=" + s.server.URL}
+	other := s.submit(j).Session.ID
+	defer s.runs(s.a)()
+	s.becomes(id, queue.Parked, `needs a worker with an endpoint for it; here, no endpoint is configured for the model "m"`)
+	s.becomes(other, queue.Parked, "needs a worker with the labels key="+s.server.URL)
+	end := s.runs(s.b)
+	defer end()
+	for _, id := range []string{id, other} {
+		s.becomes(id, queue.Done, "answered")
+	}
+	cards, known, err := worker.Running(t.Context(), s.kept)
+	if err != nil || !known || len(cards) != 2 {
+		t.Fatalf("%+v, %t, %v", cards, known, err)
+	}
+	if _, known, err := worker.Running(t.Context(), session.Store(s.store)); err != nil || known {
+		t.Errorf("a store without a roster: %t, %v", known, err)
+	}
+}
