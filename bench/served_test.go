@@ -190,8 +190,7 @@ func TestAgentsServeOfficialClient(t *testing.T) {
 		if err := stream.Close(); err != nil {
 			t.Error(err)
 		}
-		stream = client.Responses.GetStreaming(ctx, id, oai.ResponseGetParams{StartingAfter: openai.Int(n)},
-			option.WithQuery("stream", "true")) // the client says it in a body alone
+		stream = client.Responses.GetStreaming(ctx, id, oai.ResponseGetParams{StartingAfter: openai.Int(n)})
 		last := ""
 		for stream.Next() {
 			ev := stream.Current()

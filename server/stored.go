@@ -6,9 +6,13 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -90,8 +94,7 @@ func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject
 // retrieve serves GET /responses/{id}.
 func (s *Server) retrieve(c *call) *Error {
 	query := c.r.URL.Query()
-	stream := query.Get("stream")
-	streams := stream != "" && stream != "false"
+	streams := wantsStream(c.r, query)
 	after, unclear := startOf(query)
 	if events := s.events(); streams && events != nil && unclear == nil && s.has(Background) && s.job(c.ids[0]) == nil {
 		if known, wrong := c.stored(s, events, c.ids[0], after); known {
@@ -120,6 +123,19 @@ func (s *Server) retrieve(c *call) *Error {
 		j = &job{s: s, id: rec.ID(), rec: rec, ended: true}
 	}
 	return c.follow(j, after)
+}
+
+// wantsStream reports whether the answer is to be a stream. OpenAI's client for Go says so in the
+// body of its GET, so that is read if the query does not say it.
+func wantsStream(r *http.Request, query url.Values) bool {
+	if query.Has("stream") {
+		v := query.Get("stream")
+		return v != "" && v != "false"
+	}
+	var body struct {
+		Stream bool `json:"stream"`
+	}
+	return json.UnmarshalRead(io.LimitReader(r.Body, 4<<10), &body) == nil && body.Stream
 }
 
 // startOf returns the number of the event before the first one of the stream.

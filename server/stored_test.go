@@ -247,6 +247,7 @@ func TestStoredRefusals(t *testing.T) {
 		param, want        string
 	}{
 		{"GET", "/responses/" + sync + "?stream=true", "", 400, "stream", "'background'"},
+		{"GET", "/responses/" + sync, `{"stream":true}`, 400, "stream", "'background'"}, // as OpenAI's client for Go asks
 		{"GET", "/responses/" + quiet + "?stream=true", "", 400, "stream", "'stream'"},
 		{"GET", "/responses/" + quiet + "?stream=true&starting_after=x", "", 400, "starting_after", "'x'"},
 		{"GET", "/responses/none/input_items", "", 404, "", "'none'"},
