@@ -4,8 +4,10 @@
 package responses_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
 )
 
 // A10, B5: secrets of the base URL are hidden as they are written, and as the
@@ -42,6 +45,49 @@ func TestSecretsOfTheBaseURL(t *testing.T) {
 		if err == nil || said == "" || strings.Contains(err.Error(), strings.TrimRight(said, "=")) || partOf(err.Error()) || strings.Contains(err.Error(), parameter) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A10, B5: no error has a key or the password of a proxy, nor has any error that it wraps,
+// wherever the server repeats the key.
+func TestSecretsInWrappedErrors(t *testing.T) {
+	raw := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = c.Write([]byte(answer))
+			_ = c.Close()
+		}
+	}
+	proxy := func(*http.Request) (*url.URL, error) { return url.Parse("http://me:" + secretKey + "%zz@127.0.0.1:1") }
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		proxy  func(*http.Request) (*url.URL, error)
+	}{
+		"redirects":         {answer: raw("HTTP/1.1 307 x\r\nLocation: /" + secretKey + "\r\n\r\n")},
+		"a wrong redirect":  {answer: raw("HTTP/1.1 307 x\r\nLocation: http://%zz" + secretKey + "\r\n\r\n")},
+		"a wrong status":    {answer: raw("HTTP/1.1 " + secretKey + "\r\n\r\n")},
+		"a wrong header":    {answer: raw("HTTP/1.1 200 OK\r\n" + secretKey + "\r\n\r\n")},
+		"a proxy's address": {proxy: proxy},
+	} {
+		srv := httptest.NewServer(c.answer)
+		client := &responses.Client{BaseURL: srv.URL, Key: endpoint.NewKey(secretKey), Retry: endpoint.Retry{Max: -1}}
+		if c.proxy != nil {
+			client.Key, client.HTTP = endpoint.Key{}, &http.Client{Transport: &http.Transport{Proxy: c.proxy}}
+		}
+		err := drain(t, client, hello()).err
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if text := fmt.Sprintf("%v %#v", e, e); partOf(text) {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+		srv.Close()
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -228,17 +229,19 @@ func (k *Call) Fill(e *endpoint.Error, resp *http.Response) *endpoint.Error {
 	if resp != nil && e.RequestID == "" {
 		e.RequestID = resp.Header.Get("X-Request-Id")
 	}
-	texts := []*string{&e.Message, &e.Body, &e.Code, &e.Type, &e.Param, &e.RequestID, &e.Hint}
-	if e.Message == "" && e.Err != nil {
-		if cause := e.Err.Error(); k.Hide(cause) != cause {
-			e.Message = cause // shown in place of Err, without the secret
-		}
-	}
+	texts := []*string{&e.Message, &e.Body, &e.Code, &e.Type, &e.Param, &e.RequestID, &e.Hint, &e.URL}
 	if a, ok := errors.AsType[*api.APIError](e.Err); ok {
 		texts = append(texts, &a.Message, &a.Code, &a.Type, &a.Param)
 	}
 	for _, text := range texts {
 		*text = k.Hide(*text)
+	}
+	if !nils.Is(e.Err) {
+		cause := e.Err.Error()
+		if clean := k.Hide(hideUserinfo(cause)); clean != cause {
+			e.Message = cmp.Or(e.Message, clean)
+			e.Err = &cleaned{clean, e.Err}
+		}
 	}
 	return e
 }

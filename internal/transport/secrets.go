@@ -6,6 +6,7 @@ package transport
 import (
 	"cmp"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/jsonx"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -112,6 +114,22 @@ func HideURL(text, base string) string {
 	}
 	return text
 }
+
+// userinfo is that of a URL in a text, such as net/http's error about the address of a proxy.
+var userinfo = lazyregexp.New(`://[^\s/?#"]*@`)
+
+func hideUserinfo(text string) string { return userinfo.ReplaceAllString(text, "://") }
+
+// cleaned is an error without the secrets in its text. It has no Unwrap, since programs print
+// what they unwrap.
+type cleaned struct {
+	text string
+	err  error
+}
+
+func (c *cleaned) Error() string        { return c.text }
+func (c *cleaned) Is(target error) bool { return errors.Is(c.err, target) }
+func (c *cleaned) As(target any) bool   { return errors.As(c.err, target) }
 
 // hideValue hides a value, and the part after a scheme such as Bearer.
 func hideValue(text, value string) string {
