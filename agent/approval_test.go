@@ -380,3 +380,22 @@ func TestDecideDeepInside(t *testing.T) {
 		t.Errorf("%d entries", len(log))
 	}
 }
+
+// What a caller appends to the result so far stays, though the run goes on.
+func TestResultSoFar(t *testing.T) {
+	r := newRig(t, agenttest.Completed(call("c1", "echo", "a")), agenttest.Completed(call("c2", "echo", "b")), agenttest.Completed(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{echo(tool.ReadOnly())}
+	run := r.agent.Start(r.session, item.User("x"))
+	var kept [][]item.Item
+	for _, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept = append(kept, append(run.Result().Items, item.User("of the caller")))
+	}
+	for _, items := range kept {
+		if text := items[len(items)-1].JSON(); !strings.Contains(text, "of the caller") {
+			t.Errorf("the run wrote over what its caller appended: %s", text)
+		}
+	}
+}

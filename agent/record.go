@@ -6,6 +6,7 @@ package agent
 import (
 	"iter"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -241,6 +242,9 @@ func quotes(ev Event) bool {
 func (r *Run) Result() *Result {
 	res := r.result
 	res.Totals = r.totals
+	// An append of the caller must not write where the run goes on writing.
+	res.Items, res.Partial = slices.Clip(res.Items), slices.Clip(res.Partial)
+	res.Pending, res.Cache = slices.Clip(res.Pending), slices.Clip(res.Cache)
 	if !res.said.IsZero() && res.said == res.read {
 		res.Text = res.readText
 	} else if m, err := item.As[item.Message](res.said); err == nil {

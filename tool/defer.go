@@ -20,6 +20,7 @@ func Deferred() Option { return func(c *config) { c.deferred = true } }
 // writes ([item.AllowProgrammatic]; see [item.ProgrammaticTool]), or both. Without it the
 // endpoint's default applies, which is the model.
 func Callers(callers ...string) Option {
+	callers = slices.Clone(callers)
 	return func(c *config) { c.callers, c.noCallers = callers, len(callers) == 0 }
 }
 
@@ -28,7 +29,11 @@ func Callers(callers ...string) Option {
 // group must be empty. Names of tools stay unique in a [Set]; rules and [Call.Name] do not
 // have the group's name.
 func Namespace(group *item.NamespaceTool) Option {
-	return func(c *config) { c.annotations.Namespace, c.noNamespace = group, group == nil }
+	if group == nil {
+		return func(c *config) { c.noNamespace = true }
+	}
+	own := *group
+	return func(c *config) { c.annotations.Namespace, c.noNamespace = &own, false }
 }
 
 // checkDefinition reports options about a definition that cannot be meant.
