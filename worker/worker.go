@@ -196,7 +196,7 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 		return errors.New("worker: no Agents are set")
 	}
 	if i := slices.IndexFunc(w.Labels, isPlace); i >= 0 {
-		return fmt.Errorf("worker: %q is a place and not a label", w.Labels[i])
+		return &host.ConfigError{Err: fmt.Errorf("the label %q is a place\n  hint: the host and the volumes of a worker say which places it has", w.Labels[i])}
 	}
 	q, box, err := parts(w.Config.Store)
 	if err != nil {

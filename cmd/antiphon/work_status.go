@@ -209,6 +209,10 @@ func (c *workListCommand) Run(ctx context.Context, std stdio, env environment, w
 			return all.printJSON(std, append([]workRow{}, list...))
 		}
 		if len(list) == 0 {
+			if c.State != "" || c.Tenant != "" {
+				fmt.Fprintln(std.err, "antiphon: there is no such work; antiphon work list shows all")
+				return nil
+			}
 			fmt.Fprintln(std.err, "antiphon: there is no work; antiphon work submit makes some")
 			return nil
 		}
@@ -449,6 +453,9 @@ type workDrainCommand struct {
 
 // Run parks what is ready, and waits for the end of what runs.
 func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if c.Wait < 0 {
+		return usage(errors.New("--wait cannot be negative"))
+	}
 	all := work.sessions()
 	return all.opened(ctx, env, false, func(in keeper) error {
 		q, err := queueOf(in)
