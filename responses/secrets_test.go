@@ -62,7 +62,8 @@ func TestSecretsInWrappedErrors(t *testing.T) {
 			_ = c.Close()
 		}
 	}
-	proxy := func(*http.Request) (*url.URL, error) { return url.Parse("http://me:" + secretKey + "%zz@127.0.0.1:1") }
+	address := fmt.Sprintf("http://me:%s%%zz@127.0.0.1:1", secretKey)
+	proxy := func(*http.Request) (*url.URL, error) { return url.Parse(address) }
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		proxy  func(*http.Request) (*url.URL, error)

@@ -157,7 +157,10 @@ func (s *Session) take(ctx context.Context, locked func() error) (unlock func() 
 	}
 	l, ok := s.store.(Locker)
 	if !ok {
-		return func() error { return nil }, cmp.Or(locked(), s.Refresh(ctx))
+		if err = locked(); err == nil {
+			err = s.Refresh(ctx)
+		}
+		return func() error { return nil }, err
 	}
 	free, lost, err := lock(ctx, l, outermost(s.id))
 	if err != nil {

@@ -20,7 +20,7 @@ type Regexp struct {
 	compiled *regexp.Regexp
 }
 
-// New returns a regular expression. Its first use panics if the text is no regular expression; in
+// New returns a regular expression. Its first use panics if the text is not a regular expression; in
 // the binary of a test New itself does, so that no mistake waits for a rare use.
 func New(text string) *Regexp {
 	p := &Regexp{text: text}
@@ -35,27 +35,55 @@ func (p *Regexp) get() *regexp.Regexp {
 	return p.compiled
 }
 
-// The methods are those of [regexp.Regexp].
+// String returns the text of the regular expression.
+func (p *Regexp) String() string { return p.text }
 
-func (p *Regexp) String() string                       { return p.text }
-func (p *Regexp) MatchString(s string) bool            { return p.get().MatchString(s) }
-func (p *Regexp) Match(b []byte) bool                  { return p.get().Match(b) }
-func (p *Regexp) FindString(s string) string           { return p.get().FindString(s) }
-func (p *Regexp) FindStringIndex(s string) []int       { return p.get().FindStringIndex(s) }
-func (p *Regexp) FindStringSubmatch(s string) []string { return p.get().FindStringSubmatch(s) }
+// MatchString is [regexp.Regexp.MatchString].
+func (p *Regexp) MatchString(s string) bool {
+	return p.get().MatchString(s)
+}
+
+// Match is [regexp.Regexp.Match].
+func (p *Regexp) Match(b []byte) bool {
+	return p.get().Match(b)
+}
+
+// FindString is [regexp.Regexp.FindString].
+func (p *Regexp) FindString(s string) string {
+	return p.get().FindString(s)
+}
+
+// FindStringIndex is [regexp.Regexp.FindStringIndex].
+func (p *Regexp) FindStringIndex(s string) []int {
+	return p.get().FindStringIndex(s)
+}
+
+// FindStringSubmatch is [regexp.Regexp.FindStringSubmatch].
+func (p *Regexp) FindStringSubmatch(s string) []string {
+	return p.get().FindStringSubmatch(s)
+}
+
+// FindAllString is [regexp.Regexp.FindAllString].
 func (p *Regexp) FindAllString(s string, n int) []string {
 	return p.get().FindAllString(s, n)
 }
 
+// FindAllStringSubmatch is [regexp.Regexp.FindAllStringSubmatch].
 func (p *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return p.get().FindAllStringSubmatch(s, n)
 }
 
+// FindAllStringSubmatchIndex is [regexp.Regexp.FindAllStringSubmatchIndex].
 func (p *Regexp) FindAllStringSubmatchIndex(s string, n int) [][]int {
 	return p.get().FindAllStringSubmatchIndex(s, n)
 }
 
-func (p *Regexp) ReplaceAllString(s, with string) string { return p.get().ReplaceAllString(s, with) }
+// ReplaceAllString is [regexp.Regexp.ReplaceAllString].
+func (p *Regexp) ReplaceAllString(s, with string) string {
+	return p.get().ReplaceAllString(s, with)
+}
+
+// ReplaceAllStringFunc is [regexp.Regexp.ReplaceAllStringFunc].
 func (p *Regexp) ReplaceAllStringFunc(s string, with func(string) string) string {
 	return p.get().ReplaceAllStringFunc(s, with)
 }
