@@ -200,12 +200,14 @@ func (o *outline) nodes() (list []tui.Node) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.look()
+	shown := map[string]bool{} // an imported session may name one subagent many times, or itself
 	var under func(of string, depth int)
 	under = func(of string, depth int) {
 		l := o.logs[of]
-		if l == nil || depth > 32 {
+		if l == nil || shown[of] {
 			return
 		}
+		shown[of] = true
 		for _, c := range l.list {
 			label := c.tool
 			if about := aboutCall(c.arguments); about != "" {

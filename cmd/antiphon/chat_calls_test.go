@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,22 @@ func logOf(bodies ...session.Body) (list []session.Entry) {
 		list = append(list, session.Entry{Seq: int64(i + 1), Time: time.Unix(int64(i), 0), Body: b})
 	}
 	return list
+}
+
+// An imported session may say that subagents began each other, and many times. Each is listed once.
+func TestOutlineInCircles(t *testing.T) {
+	o := newOutline(func(text string) string { return text }, func(string) ([]session.Entry, error) { return nil, nil })
+	for _, of := range []string{"", "a", "b"} {
+		for n := range 20 {
+			id := fmt.Sprintf("%s%d", of, n)
+			for _, e := range logOf(session.OutputItem{Item: item.Call(id, "tidy", "{}")}, session.CallStarted{CallID: id, Session: []string{"a", "b"}[n%2]}) {
+				o.add(of, e)
+			}
+		}
+	}
+	if n := len(o.nodes()); n != 60 {
+		t.Errorf("%d rows", n)
+	}
 }
 
 // TestOutline proves that the calls of a conversation are listed with what they work on, those of

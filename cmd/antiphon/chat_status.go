@@ -115,6 +115,9 @@ func branchOf(folder string) string {
 			if !filepath.IsAbs(of) {
 				of = filepath.Join(folder, of)
 			}
+			if strings.HasPrefix(filepath.VolumeName(of), `\\`) {
+				return "" // Windows would connect to the host that the file names
+			}
 			head = line(filepath.Join(of, "HEAD"))
 		}
 		if branch, ok := strings.CutPrefix(head, "ref: refs/heads/"); ok {
