@@ -21,8 +21,8 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// servedTo returns OpenAI's client for Go at a server of agents: doors has tools of its own,
-// one of which asks, and calls one of the client; plain only speaks, json answers in JSON, and
+// servedTo returns OpenAI's client for Go at a server of agents: doors has tools of its own, asks
+// before it uses one, and calls a tool of the client; plain only speaks, json answers in JSON, and
 // slow does not end.
 func servedTo(t *testing.T) openai.Client {
 	t.Helper()

@@ -237,7 +237,7 @@ func (l Limits) Reached(used Usage, by string) (Stop, bool) {
 		return Stop{StopMaxTurns, fmt.Sprintf("%d of %d turns are used%s", used.Turns, l.MaxTurns, by)}, true
 	case l.MaxTokens != 0 && used.Tokens >= l.MaxTokens:
 		return Stop{StopMaxTokens, fmt.Sprintf("%d tokens were used, of %d%s", used.Tokens, l.MaxTokens, by)}, true
-	case l.MaxCost != 0 && !(used.Cost < l.MaxCost): // a NaN is no limit that anything is below
+	case l.MaxCost != 0 && !(used.Cost < l.MaxCost): // nothing is below a NaN, so it stops the run
 		return Stop{StopMaxCost, fmt.Sprintf("%.6g was spent, of %.6g%s", used.Cost, l.MaxCost, by)}, true
 	}
 	return Stop{}, false

@@ -557,7 +557,7 @@ func (k *killedServer) judge() {
 			t.Errorf("a client saw\n%s\nand now it is\n%s", k.seen[id], text)
 		}
 	}
-	t.Logf("%d responses, of which clients saw the end of %d; %d requests to agents", len(k.ids), len(k.seen), len(k.said))
+	t.Logf("%d responses; clients saw the end of %d; %d requests to agents", len(k.ids), len(k.seen), len(k.said))
 }
 
 // begunIn returns the id of the response that an entry begins, or "".

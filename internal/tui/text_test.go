@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Both ways to count agree about the characters of which only one is asked, alone and behind
+// Both ways to count agree about the characters that only one of them counts, alone and behind
 // a letter.
 func TestUndisputedWidths(t *testing.T) {
 	for r := rune(0); r <= utf8.MaxRune; r++ {

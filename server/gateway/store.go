@@ -314,8 +314,8 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	return s.end(ctx, &held{log, unlock}, rec)
 }
 
-// Prepare implements [server.Preparer]. It makes the session of the response. An empty one
-// that a killed process leaves is no response.
+// Prepare implements [server.Preparer]. It makes the session of the response. A killed process may
+// leave an empty one, which is not a response.
 func (s *Store) Prepare(ctx context.Context, id, previous string, before int) (drop func()) {
 	if nils.Is(s.In) {
 		return func() {} // Put says so

@@ -13,7 +13,7 @@ import (
 )
 
 // A worker that runs is a row of antiphon_workers, which counts until its time. What it says
-// about itself is no secret: labels, folders and hashes, as in the rows of work.
+// about itself is not secret: labels, folders and hashes, as in the rows of work.
 
 // Enter implements [queue.Roster].
 func (s *Store) Enter(ctx context.Context, w queue.Present, lasts time.Duration) error {
