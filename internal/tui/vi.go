@@ -143,24 +143,8 @@ func (v *vi) run(c *composer) (done bool) {
 	}
 	at := c.at
 	switch k[0] {
-	case "i":
-		v.mode = viInsert
-	case "a":
-		if at < c.lineEnd(at) {
-			c.at = c.after(at)
-		}
-		v.mode = viInsert
-	case "I":
-		c.at, v.mode = v.first(c, at), viInsert
-	case "A":
-		c.at, v.mode = c.lineEnd(at), viInsert
-	case "o":
-		c.at, v.mode = c.lineEnd(at), viInsert
-		c.insert("\n", false)
-	case "O":
-		c.at, v.mode = c.lineBegin(at), viInsert
-		c.insert("\n", false)
-		c.at = c.before(c.at)
+	case "i", "a", "I", "A", "o", "O":
+		v.insert(c, k[0])
 	case "x", "s":
 		to := at
 		for range count {
@@ -223,6 +207,28 @@ func (v *vi) run(c *composer) (done bool) {
 		}
 	}
 	return true
+}
+
+// insert goes to the mode that inserts, at the place that the key says.
+func (v *vi) insert(c *composer, key string) {
+	v.mode = viInsert
+	switch at := c.at; key {
+	case "a":
+		if at < c.lineEnd(at) {
+			c.at = c.after(at)
+		}
+	case "I":
+		c.at = v.first(c, at)
+	case "A":
+		c.at = c.lineEnd(at)
+	case "o":
+		c.at = c.lineEnd(at)
+		c.insert("\n", false)
+	case "O":
+		c.at = c.lineBegin(at)
+		c.insert("\n", false)
+		c.at = c.before(c.at)
+	}
 }
 
 // number takes a count from keys. Without one it is 1.
