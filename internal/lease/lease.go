@@ -126,8 +126,8 @@ func (k *Keeper) Lose(l Lease, err error) {
 	}
 }
 
-// extend records that a lease was renewed.
-func (k *Keeper) extend(l Lease, until time.Time) {
+// Extend records that a lease lasts until a time, by this machine's clock.
+func (k *Keeper) Extend(l Lease, until time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if one := k.held[l.ID]; one != nil && one.Epoch == l.Epoch {
@@ -151,16 +151,16 @@ func (k *Keeper) watch(ctx context.Context, done chan struct{}) {
 	for {
 		select {
 		case <-timer.C:
-			k.renew(ctx)
+			k.RenewAll(ctx)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// renew renews all leases at once. It cancels the work under those that another process
+// RenewAll renews all leases at once. It cancels the work under those that another process
 // has taken, and under those that have ended because they could not be renewed.
-func (k *Keeper) renew(ctx context.Context) {
+func (k *Keeper) RenewAll(ctx context.Context) {
 	list := k.All()
 	if len(list) == 0 {
 		return
@@ -172,7 +172,7 @@ func (k *Keeper) renew(ctx context.Context) {
 	for _, l := range list {
 		switch {
 		case err == nil && renewed[l.ID]:
-			k.extend(l, asked.Add(k.Length))
+			k.Extend(l, asked.Add(k.Length))
 		case err == nil:
 			k.Lose(l, k.Taken(ctx, l))
 		case k.ended(l):

@@ -15,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -31,7 +32,7 @@ type addition struct {
 	taken   []taken // deliveries
 	at      time.Time
 	heads   *heads
-	fence   fence       // Postgres only
+	fence   lease.Lease // Postgres only
 	quiet   bool        // it is not the first write under its lock, nor the end of a run
 	end     session.Sum // the log's sum after the append
 }
@@ -48,7 +49,7 @@ func (s *Store) append(ctx context.Context, id string, after int64, entries []se
 	if a.retitle, err = s.withoutTitle(ctx, a, entries); err != nil {
 		return err
 	}
-	if a.fence, err = s.holds.fence(id); err != nil {
+	if a.fence, err = s.holds.leases.Covering(id); err != nil {
 		return err
 	}
 	a.quiet = s.holds.wrote(id) && !endsRun(entries)
@@ -181,7 +182,7 @@ func (a *addition) moveBy(ctx context.Context, t *tx, title *stored, p *packed, 
 	}
 	if t.postgres {
 		where += fenced
-		args = append(args, a.fence.args()...)
+		args = append(args, fenceArgs(a.fence)...)
 	}
 	query := `UPDATE antiphon_sessions SET ` + set + ` WHERE id = ? AND entries = ? AND head = ?` + where + ` RETURNING log, tags`
 	var tags, setting string

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/internal/words"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -43,12 +44,15 @@ func (s *Store) MostConnections() int { return s.db.Stats().MaxOpenConnections }
 func (s *Store) BePatient() { s.patience = time.Hour }
 
 // RenewWhenTold keeps the store from renewing its leases but by RenewNow.
-func (s *Store) RenewWhenTold() { s.lease = time.Hour }
+func (s *Store) RenewWhenTold() {
+	s.lease = time.Hour
+	s.holds.leases.Length = s.lease
+}
 
 // RenewNow renews the leases, and returns how many are held.
 func (s *Store) RenewNow(ctx context.Context) int {
-	s.holds.renew(ctx)
-	return len(s.holds.all())
+	s.holds.leases.RenewAll(ctx)
+	return len(s.holds.leases.All())
 }
 
 // EndLease lets a lease end, as if its time were over.
@@ -59,16 +63,14 @@ func (s *Store) EndLease(ctx context.Context, id string) error {
 
 // EndLeasesHere has all leases end by this machine's clock.
 func (s *Store) EndLeasesHere() {
-	s.holds.mu.Lock()
-	defer s.holds.mu.Unlock()
-	for _, one := range s.holds.held {
-		one.until = time.Now()
+	for _, l := range s.holds.leases.All() {
+		s.holds.leases.Extend(l, time.Now())
 	}
 }
 
 // TakeLeaseTwice takes a lease by a request that reaches the server twice.
 func (s *Store) TakeLeaseTwice(ctx context.Context, id string) error {
-	one := &hold{id: id}
+	one := &hold{Lease: lease.Lease{ID: id}}
 	return cmp.Or(s.takeLease(ctx, one, "twice"), s.takeLease(ctx, one, "twice"))
 }
 

@@ -8,20 +8,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // holder keeps the locks of this store on sessions, and checks regularly that it
-// still has them. On Postgres it renews their leases.
+// still has them. On Postgres its leases do.
 type holder struct {
-	s *Store
+	s      *Store
+	leases lease.Keeper // Postgres only
 
 	mu   sync.Mutex
 	held map[string]*hold
-	stop chan struct{} // closed to stop watch
+	stop chan struct{} // closed to stop watch; SQLite only
 	done chan struct{} // closed when watch has returned
 
 	dropped sync.Once // leases of dead holders were removed; Postgres only
@@ -29,12 +33,10 @@ type holder struct {
 
 // hold is one locked session.
 type hold struct {
-	id    string
-	lost  context.CancelCauseFunc // cancels the work done under the lock
-	wrote map[string]bool         // the sessions written to under the lock
-	epoch int64                   // of the lease; Postgres only
-	until time.Time               // when the lease ends unless it is renewed, by this machine's clock; Postgres only
-	gone  error                   // why the lease was lost; Postgres only
+	lease.Lease                         // without an epoch on SQLite
+	asked       time.Time               // when the lease was asked for; Postgres only
+	lost        context.CancelCauseFunc // cancels the work done under the lock
+	wrote       map[string]bool         // the sessions written to under the lock
 }
 
 // holding returns the lock that covers writes to a session: its own, or that of a
@@ -112,7 +114,7 @@ func (s *Store) Hold(ctx context.Context, id string) (held context.Context, unlo
 // lockHere locks a session of a SQLite file.
 func (s *Store) lockHere(ctx context.Context, id string) (*hold, func() error, error) {
 	release, err := s.lockFile(ctx, id)
-	return &hold{id: id}, release, err
+	return &hold{Lease: lease.Lease{ID: id}}, release, err
 }
 
 // Lock implements [session.Locker]. On SQLite the lock is an operating system lock
@@ -124,19 +126,23 @@ func (s *Store) Lock(ctx context.Context, id string) (unlock func() error, err e
 	return unlock, err
 }
 
-// add records a newly locked session, and starts watch with the first one.
+// add records a newly locked session, and starts to watch with the first one.
 func (h *holder) add(one *hold) {
+	if h.s.postgres {
+		h.leases.Add(one.Lease, one.asked, one.lost)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.held[one.id] = one
-	if h.stop == nil {
+	h.held[one.ID] = one
+	if h.stop == nil && !h.s.postgres {
 		h.stop, h.done = make(chan struct{}), make(chan struct{})
 		go h.watch(h.stop, h.done)
 	}
 }
 
-// remove forgets a session, and stops watch with the last one.
+// remove forgets a session, and stops to watch with the last one.
 func (h *holder) remove(id string) {
+	h.leases.Remove(id) // before another run of this process may take a new one
 	h.mu.Lock()
 	delete(h.held, id)
 	var done chan struct{}
@@ -152,25 +158,14 @@ func (h *holder) remove(id string) {
 
 // close forgets all locked sessions, and ends their leases.
 func (h *holder) close() {
-	list := h.all()
-	for _, one := range list {
-		h.remove(one.id)
-	}
-	if h.s.postgres {
-		h.s.unlease(list...)
-	}
-}
-
-// all returns the locks that were not lost.
-func (h *holder) all() (list []*hold) {
+	leases := h.leases.All()
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, one := range h.held {
-		if one.gone == nil {
-			list = append(list, one)
-		}
+	ids := slices.Collect(maps.Keys(h.held))
+	h.mu.Unlock()
+	for _, id := range ids {
+		h.remove(id)
 	}
-	return list
+	h.s.unlease(leases...)
 }
 
 // has reports whether this store has locked a session.
@@ -180,76 +175,23 @@ func (h *holder) has(id string) bool {
 	return h.held[id] != nil
 }
 
-// fence returns the lease that covers writes to a session, or why it was lost.
-func (h *holder) fence(id string) (fence, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one := h.holding(id)
-	if one == nil {
-		return fence{}, nil
-	}
-	return fence{one.id, one.epoch}, one.gone
-}
-
-// extend records that a lease was renewed.
-func (h *holder) extend(one *hold, until time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	one.until = until
-}
-
-// ended reports whether a lease has ended by this machine's clock.
-func (h *holder) ended(one *hold) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !time.Now().Before(one.until)
-}
-
-// lose cancels the work under a lease that was lost, unless it was given back.
-func (h *holder) lose(one *hold, err error) {
-	h.loseEpoch(fence{one.id, one.epoch}, err)
-}
-
-// loseEpoch is lose for the lease with an epoch.
-func (h *holder) loseEpoch(f fence, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if one := h.held[f.id]; one != nil && one.epoch == f.epoch && one.gone == nil {
-		one.gone = err
-		one.lost(err)
-	}
-}
-
-// watch checks regularly that all locks are still held, until stop is closed.
+// watch checks regularly that the database's file is still there, until stop is closed.
 func (h *holder) watch(stop, done chan struct{}) {
 	defer close(done)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		select {
-		case <-stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	look, every := h.lookFile, h.s.watching
-	if h.s.postgres {
-		look, every = h.renew, h.s.lease/3
-	}
-	timer := time.NewTicker(every)
+	timer := time.NewTicker(h.s.watching)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-			look(ctx)
-		case <-ctx.Done():
+			h.lookFile()
+		case <-stop:
 			return
 		}
 	}
 }
 
 // lookFile cancels all work under the locks if the database's file is gone.
-func (h *holder) lookFile(context.Context) {
+func (h *holder) lookFile() {
 	err := h.s.moved()
 	if err == nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -28,19 +29,19 @@ func TestSilentServer(t *testing.T) {
 	s := newStore(sql.OpenDB(silent{}), "nowhere", Options{Wait: time.Millisecond})
 	s.postgres = true
 	told := make(chan error, 1)
-	one := &hold{id: "a", lost: func(err error) { told <- err }, wrote: map[string]bool{}, until: time.Now().Add(time.Hour)}
-	s.holds.held["a"] = one
-	s.holds.renew(context.Background())
+	one := lease.Lease{ID: "a", Epoch: 1}
+	s.holds.add(&hold{Lease: one, asked: time.Now().Add(time.Hour), lost: func(err error) { told <- err }, wrote: map[string]bool{}})
+	s.holds.leases.RenewAll(context.Background())
 	if len(told) > 0 {
 		t.Errorf("the lease still lasts, and its holder was told %v", <-told)
 	}
-	one.until = time.Now()
-	s.holds.renew(context.Background())
+	s.holds.leases.Extend(one, time.Now())
+	s.holds.leases.RenewAll(context.Background())
 	if err := <-told; !errors.Is(err, session.ErrLost) {
 		t.Errorf("the lease has ended: got %v, want ErrLost", err)
 	}
 	s.holds.remove("a")
-	if err := s.takeLease(context.Background(), &hold{id: "b"}, "x"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.takeLease(context.Background(), &hold{Lease: lease.Lease{ID: "b"}}, "x"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v, want the end of the store's patience", err)
 	}
 	if err := s.db.Close(); err != nil {

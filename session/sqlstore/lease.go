@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -32,13 +33,9 @@ const defaultLease = 10 * time.Second
 // other process can take the lease before the append is committed.
 const fenced = ` AND (CAST(? AS BIGINT) = 0 OR EXISTS (SELECT 1 FROM antiphon_leases WHERE id = ? AND epoch = ? FOR SHARE))`
 
-// fence is the lease under which an append writes.
-type fence struct {
-	id    string
-	epoch int64 // 0 if the session is not held by this store
-}
-
-func (f fence) args() []any { return []any{f.epoch, f.id, f.epoch} }
+// fenceArgs are the arguments of [fenced], for the lease under which an append writes. It has
+// no epoch if the session is not held by this store.
+func fenceArgs(l lease.Lease) []any { return []any{l.Epoch, l.ID, l.Epoch} }
 
 // writeHeld is write for a change of a session beside its log: if this store has lost the
 // lease on the session, nothing is written, and the error wraps [session.ErrLost].
@@ -46,7 +43,7 @@ func (s *Store) writeHeld(ctx context.Context, id string, do func(ctx context.Co
 	if err := s.opened(); err != nil {
 		return err
 	}
-	f, err := s.holds.fence(id)
+	f, err := s.holds.leases.Covering(id)
 	if err != nil {
 		return err
 	}
@@ -61,12 +58,12 @@ func (s *Store) writeHeld(ctx context.Context, id string, do func(ctx context.Co
 
 // checkFence returns errFenced if the lease is another's. Otherwise nobody takes it before
 // the transaction ends.
-func (t *tx) checkFence(ctx context.Context, f fence) error {
-	if f.epoch == 0 {
+func (t *tx) checkFence(ctx context.Context, f lease.Lease) error {
+	if f.Epoch == 0 {
 		return nil
 	}
 	var there int
-	err := t.row(ctx, `SELECT 1 FROM antiphon_leases WHERE id = ? AND epoch = ? FOR SHARE`, f.id, f.epoch).Scan(&there)
+	err := t.row(ctx, `SELECT 1 FROM antiphon_leases WHERE id = ? AND epoch = ? FOR SHARE`, f.ID, f.Epoch).Scan(&there)
 	if errors.Is(err, sql.ErrNoRows) {
 		return errFenced
 	}
@@ -97,7 +94,7 @@ func (s *Store) lockPostgres(ctx context.Context, id string) (one *hold, release
 	if s.holds.has(id) {
 		return nil, nil, fmt.Errorf("%w: another run of this process", session.ErrBusy)
 	}
-	one = &hold{id: id}
+	one = &hold{Lease: lease.Lease{ID: id}}
 	owner := thisProcess() + " " + rand.Text()
 	for began := time.Now(); ; {
 		err = s.again(ctx, s.isTransient, func() error { return s.takeLease(ctx, one, owner) })
@@ -108,7 +105,7 @@ func (s *Store) lockPostgres(ctx context.Context, id string) (one *hold, release
 	if err == nil {
 		s.holds.dropped.Do(func() { _, _ = s.reads.exec(ctx, dropLeases) }) // optional: the next process does it
 	}
-	return one, func() error { s.unlease(one); return nil }, err
+	return one, func() error { s.unlease(one.Lease); return nil }, err
 }
 
 // takeLease tries once to take a lease. If its holder was a process of this machine
@@ -120,14 +117,12 @@ func (s *Store) takeLease(ctx context.Context, one *hold, owner string) error {
 	for {
 		asked := time.Now()
 		var setting string
-		err := s.reads.row(ctx, takeLease, one.id, self(), owner, s.lease.Milliseconds(), dead).Scan(&one.epoch, &setting)
-		if err == nil {
-			one.until = asked.Add(s.lease)
-		}
+		err := s.reads.row(ctx, takeLease, one.ID, self(), owner, s.lease.Milliseconds(), dead).Scan(&one.Epoch, &setting)
+		one.asked = asked
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		other, err := s.leaseOf(ctx, one.id)
+		other, err := s.leaseOf(ctx, one.ID)
 		switch {
 		case errors.Is(err, sql.ErrNoRows): // it has ended meanwhile
 		case err != nil:
@@ -140,74 +135,62 @@ func (s *Store) takeLease(ctx context.Context, one *hold, owner string) error {
 	}
 }
 
-// lease is a row of antiphon_leases.
-type lease struct {
+// leaseRow is a row of antiphon_leases.
+type leaseRow struct {
 	epoch         int64
 	holder, owner string
 	since, until  time.Time
 }
 
 // String names the holder for people.
-func (l lease) String() string {
+func (l leaseRow) String() string {
 	const form = "2006-01-02 15:04:05 MST"
 	return fmt.Sprintf("%s, since %s; its lease lasts until %s unless it is renewed", strings.TrimSpace(l.holder), l.since.UTC().Format(form), l.until.UTC().Format(form))
 }
 
 // leaseOf reads the lease of a session.
-func (s *Store) leaseOf(ctx context.Context, id string) (l lease, err error) {
+func (s *Store) leaseOf(ctx context.Context, id string) (l leaseRow, err error) {
 	err = s.reads.row(ctx, `SELECT epoch, holder, owner, since, until FROM antiphon_leases WHERE id = ?`, id).Scan(&l.epoch, &l.holder, &l.owner, &l.since, &l.until)
 	return l, err
 }
 
 // leasesOf returns leases as the argument of a statement.
-func leasesOf(list []*hold) (string, error) {
+func leasesOf(list []lease.Lease) (string, error) {
 	type row struct {
 		ID    string `json:"id"`
 		Epoch int64  `json:"epoch"`
 	}
 	rows := make([]row, len(list))
-	for i, one := range list {
-		rows[i] = row{one.id, one.epoch}
+	for i, l := range list {
+		rows[i] = row(l)
 	}
 	text, err := json.Marshal(rows)
 	return string(text), err
 }
 
 // unlease ends leases. If the server cannot be reached, they end by themselves.
-func (s *Store) unlease(list ...*hold) {
+func (s *Store) unlease(list ...lease.Lease) {
+	if len(list) == 0 {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
-	if text, err := leasesOf(list); err == nil && len(list) > 0 {
+	if text, err := leasesOf(list); err == nil {
 		_, _ = s.reads.exec(ctx, endLeases, text) // they end by themselves
 	}
 }
 
-// renew renews all leases in one statement. It cancels the work under those that
-// another process has taken, and under those that have ended because the server could
-// not be reached.
-func (h *holder) renew(ctx context.Context) {
-	list := h.all()
-	if len(list) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(h.s.wait, h.s.lease/3))
-	defer cancel()
-	asked := time.Now()
-	renewed, err := h.s.renew(ctx, list)
-	for _, one := range list {
-		switch {
-		case err == nil && renewed[one.id]:
-			h.extend(one, asked.Add(h.s.lease))
-		case err == nil:
-			h.lose(one, h.s.taken(ctx, one))
-		case h.ended(one):
-			h.lose(one, lost(one.id, "its lease has ended because it could not be renewed: "+h.s.fail("renewing the lease", err).Error()))
-		}
+// keep has the leases renewed, all in one statement.
+func (s *Store) keep(leases *lease.Keeper) {
+	leases.Length, leases.Wait, leases.Renew = s.lease, s.wait, s.renew
+	leases.Taken = func(ctx context.Context, l lease.Lease) error { return s.taken(ctx, l.ID) }
+	leases.Ended = func(l lease.Lease, err error) error {
+		return lost(l.ID, "its lease has ended because it could not be renewed: "+s.fail("renewing the lease", err).Error())
 	}
 }
 
 // renew sends the statement, and returns the sessions whose leases were renewed.
-func (s *Store) renew(ctx context.Context, list []*hold) (renewed map[string]bool, err error) {
+func (s *Store) renew(ctx context.Context, list []lease.Lease) (renewed map[string]bool, err error) {
 	text, err := leasesOf(list)
 	if err != nil {
 		return nil, err
@@ -229,28 +212,27 @@ func (s *Store) renew(ctx context.Context, list []*hold) (renewed map[string]boo
 }
 
 // taken returns the error for a lease that another process has taken.
-func (s *Store) taken(ctx context.Context, one *hold) error {
-	if other, err := s.leaseOf(ctx, one.id); err == nil {
-		return lost(one.id, "it is held by "+other.String())
+func (s *Store) taken(ctx context.Context, id string) error {
+	if other, err := s.leaseOf(ctx, id); err == nil {
+		return lost(id, "it is held by "+other.String())
 	}
-	return lost(one.id, "another process has taken its lease meanwhile")
+	return lost(id, "another process has taken its lease meanwhile")
 }
 
 // checkLease explains why a write under a lease failed: an error that wraps
 // [session.ErrLost] if the lease is another's, otherwise err.
-func (s *Store) checkLease(ctx context.Context, f fence, err error) error {
+func (s *Store) checkLease(ctx context.Context, f lease.Lease, err error) error {
 	// A process that was frozen in a transaction finds its connection cut by the server.
-	if f.epoch == 0 || err == nil || !errors.Is(err, session.ErrConflict) && !s.isTransient(err) {
+	if f.Epoch == 0 || err == nil || !errors.Is(err, session.ErrConflict) && !s.isTransient(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(session.WithoutCancel(ctx), s.wait)
 	defer cancel()
-	other, failed := s.leaseOf(ctx, f.id)
-	if failed == nil && other.epoch == f.epoch || failed != nil && !errors.Is(failed, sql.ErrNoRows) {
+	other, failed := s.leaseOf(ctx, f.ID)
+	if failed == nil && other.epoch == f.Epoch || failed != nil && !errors.Is(failed, sql.ErrNoRows) {
 		return err
 	}
-	one := &hold{id: f.id, epoch: f.epoch}
-	err = s.taken(ctx, one)
-	s.holds.loseEpoch(f, err)
+	err = s.taken(ctx, f.ID)
+	s.holds.leases.Lose(f, err)
 	return err
 }

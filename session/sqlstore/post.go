@@ -74,7 +74,7 @@ func (s *Store) postOnce(ctx context.Context, a *addition, p *packed) (moved, un
 	t := &tx{q: conn, postgres: true}
 	var setting string
 	args := []any{p.last, end[:], a.at.UnixMilli(), a.quiet, a.id, a.after, from[:]}
-	args = append(append(args, a.fence.args()...), p.last, p.n, p.sums, p.data)
+	args = append(append(args, fenceArgs(a.fence)...), p.last, p.n, p.sums, p.data)
 	err = t.row(ctx, postStatement, args...).Scan(&p.log, &setting)
 	switch {
 	case err == nil:

@@ -122,7 +122,8 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 		changed: map[string]chan struct{}{},
 	}
 	s.patience, s.watching, s.lease = lockPatience, watchLocks, max(cmp.Or(o.Lease, defaultLease), 10*time.Millisecond)
-	s.holds = holder{s: s, held: map[string]*hold{}}
+	s.holds.s, s.holds.held = s, map[string]*hold{}
+	s.keep(&s.holds.leases)
 	s.arrivals.s = s
 	s.wakes = wakes{s: s, watched: map[string]time.Time{}, says: map[string]string{}}
 	if s.now == nil {
