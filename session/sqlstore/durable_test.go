@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,12 +149,14 @@ func TestConnectionsAreCut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var cutting, writing sync.WaitGroup
 	const enough = 10
-	pause := 60 * time.Millisecond // or else nobody comes to write anything
-	if os.Getenv("ANTIPHON_PGBOUNCER") != "" {
-		pause = 2 * time.Second // a pooler waits for a second before it connects again
-	}
 	var cut atomic.Int64
+	var appended [4]atomic.Int64
 	cutting.Go(func() {
+		// Cuts come fast, and rarer while a writer does not get on: on a busy machine, or
+		// with a pooler that waits before it connects again, nobody would write anything.
+		const often = 60 * time.Millisecond
+		pause := often
+		var seen [4]int64
 		for ctx.Err() == nil {
 			var n int
 			if err := admin.QueryRow("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = 'cut_here'").Scan(&n); err != nil {
@@ -162,6 +165,10 @@ func TestConnectionsAreCut(t *testing.T) {
 			}
 			cut.Add(int64(n))
 			time.Sleep(pause)
+			pause *= 2
+			if moved(&appended, &seen) {
+				pause = often
+			}
 		}
 	})
 	for w := range 4 {
@@ -177,11 +184,13 @@ func TestConnectionsAreCut(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			defer appended[w].Store(math.MaxInt64)
 			for n := 0; n < 40 || cut.Load() < enough && n < 100_000; n++ {
 				if _, err := log.Append(ctx, step(len(log.Log()))...); err != nil {
 					t.Error(err)
 					return
 				}
+				appended[w].Add(1)
 			}
 			if err := unlock(); err != nil {
 				t.Error(err)
@@ -199,6 +208,20 @@ func TestConnectionsAreCut(t *testing.T) {
 	if n := cut.Load(); n < enough {
 		t.Errorf("only %d connections were cut", n)
 	}
+}
+
+// moved reports whether each writer appended since what was seen, or has ended, and
+// then sees what they have appended now.
+func moved(appended *[4]atomic.Int64, seen *[4]int64) bool {
+	var now [4]int64
+	for w := range appended {
+		now[w] = appended[w].Load()
+		if now[w] == seen[w] && now[w] != math.MaxInt64 {
+			return false
+		}
+	}
+	*seen = now
+	return true
 }
 
 // J11: a database that is deleted or replaced while it is written to is noticed:
