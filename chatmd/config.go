@@ -41,7 +41,7 @@ func (c *compiler) config(n *node) {
 		Element:         c.element(n),
 		Model:           c.filled(n, "model"),
 		MaxTokens:       c.count(n, "max_tokens"),
-		Temperature:     c.number(n, "temperature"),
+		Temperature:     c.number(n, "temperature", 2),
 		ReasoningEffort: n.value("reasoning_effort"),
 		ID:              n.value("id"),
 		ShowToolCall:    c.flag(n, "show_tool_call"),
@@ -95,9 +95,9 @@ func (c *compiler) count(n *node, name string) *int64 {
 	return &v
 }
 
-// number reads a number of zero or more, or returns nil if the attribute is not
+// number reads a number from zero to most, or returns nil if the attribute is not
 // given.
-func (c *compiler) number(n *node, name string) *float64 {
+func (c *compiler) number(n *node, name string, most float64) *float64 {
 	a, ok := n.attr(name)
 	if !ok {
 		return nil
@@ -109,6 +109,10 @@ func (c *compiler) number(n *node, name string) *float64 {
 	}
 	if v < 0 {
 		c.failAttr(n, a, fmt.Sprintf("%s is below zero: %q", name, excerpt(a.Value)), `such as `+name+`="0.7"`)
+		return nil
+	}
+	if v > most {
+		c.failAttr(n, a, fmt.Sprintf("%s is above %v: %q", name, most, excerpt(a.Value)), `such as `+name+`="0.7"`)
 		return nil
 	}
 	return &v

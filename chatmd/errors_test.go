@@ -51,6 +51,7 @@ func TestParseErrors(t *testing.T) {
 				"2:2: <config>: max_turns is not a whole number above zero: \"0\": max_turns=\"0\" (such as max_turns=\"1000\")\n" +
 				"2:16: <config>: budget is not a whole number above zero: \"-1\": budget=\"-1\" (such as budget=\"1000\")"},
 		{"not a number", "<config temperature=\"NaN\"/>", "1:9: <config>: temperature is not a number: \"NaN\": temperature=\"NaN\" (such as temperature=\"0.7\")"},
+		{"above the most", "<config temperature=\"9\"/>", "1:9: <config>: temperature is above 2: \"9\": temperature=\"9\" (such as temperature=\"0.7\")"},
 		{"below zero", "<config temperature=\"-0.5\"/>", "1:9: <config>: temperature is below zero: \"-0.5\": temperature=\"-0.5\" (such as temperature=\"0.7\")"},
 		{"summary at the top", "<summary>a</summary>", "1:1: <summary> belongs inside <reasoning>, not at the top level"},
 		{"tool output", "<config tool_output=\"x\"/>", "1:9: <config>: tool_output cannot be \"x\": tool_output=\"x\" (one of: envelope, plain)"},

@@ -214,6 +214,10 @@ func (e Endpoint) Rehearses(file *agentfile.File, front FrontEnd) (rehearsed, fa
 // check returns an error for an unknown profile or wire API. The rehearsal model needs
 // neither, but a wrong name would otherwise be found only with a real model.
 func (e *Endpoint) check(front *FrontEnd) error {
+	if _, script := rehearsal.ParseModel(e.Model); e.Rehearsal && (e.BaseURL != "" || e.Model != "" && !script) {
+		name := front.Terms.name
+		return invalid("%s does not go with %s or %s", name("Endpoint.Rehearsal"), name("Endpoint.BaseURL"), name("Endpoint.Model"))
+	}
 	if e.Profile != "" {
 		if _, err := e.Table.ByName(e.Profile); err != nil {
 			return invalid("%s: %w", front.Terms.name("Endpoint.Profile"), err)
@@ -240,9 +244,6 @@ func (e *Endpoint) rehearses(file said, front *FrontEnd) (script, why string, er
 	byEnv := env["OPENAI_MODEL"] == rehearsal.Model && file.model == ""
 	base, key, _ := e.address(file, env)
 	switch {
-	case e.Rehearsal && (e.BaseURL != "" || e.Model != "" && !byFlag):
-		name := front.Terms.name
-		return "", "", invalid("%s does not go with %s or %s", name("Endpoint.Rehearsal"), name("Endpoint.BaseURL"), name("Endpoint.Model"))
 	case byFlag && named != "": // relative to the working directory, like all paths of a configuration
 		full, err := filepath.Abs(named)
 		return full, wanted, err

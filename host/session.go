@@ -351,7 +351,11 @@ func ResolvePath(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return filepath.EvalSymlinks(abs)
+	resolved, err := filepath.EvalSymlinks(abs)
+	if at := (*fs.PathError)(nil); errors.As(err, &at) { // about a part of the path, in words of the system
+		return "", fmt.Errorf("%s: %w", path, at.Err)
+	}
+	return resolved, err
 }
 
 const maxName = 64

@@ -74,7 +74,7 @@ func (c *askCommand) Run(ctx context.Context, std stdio, env environment) error 
 	case run.Last, run.Choose:
 		run.among = []string{folder}
 	case run.Session == "" && run.Out == "" && !c.Forget:
-		run.Session = newName(c.Question)
+		run.Session, run.unnamed = newName(c.Question), true
 	}
 	if run.inSession() && !run.Choose {
 		run.Tag = append(run.Tag, folder)

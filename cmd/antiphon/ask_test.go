@@ -151,6 +151,34 @@ func TestAttachments(t *testing.T) {
 	}
 }
 
+// TestWrongInputs: what is wrong with a flag is said before a session begins, and a name that nobody
+// gave has no similar ones.
+func TestWrongInputs(t *testing.T) {
+	env := home(t, t.TempDir())
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"hello"}, "antiphon: hello is neither a command nor a file; antiphon ask hello asks it as a question; see antiphon --help\n"},
+		{[]string{"-f", "absent.txt", "What?"}, "antiphon: -f absent.txt: no such file or directory\n"},
+		{[]string{"--rehearsal", "-m", "gpt-5.1", "What?"}, "antiphon: --rehearsal does not go with --base-url or --model\n"},
+		{[]string{"--temperature", "9", "What?"}, "antiphon: --temperature is 9, want a number from 0 to 2, such as 0.7\n"},
+		{[]string{"--temperature=-0.5", "What?"}, "antiphon: --temperature is -0.5, want a number from 0 to 2, such as 0.7\n"},
+		{[]string{"--temperature", "NaN", "What?"}, "antiphon: --temperature is NaN, want a number from 0 to 2, such as 0.7\n"},
+		{[]string{"--temperature", "warm", "What?"}, "antiphon: --temperature: \"warm\" is not a number; see antiphon ask --help\n"},
+		{[]string{"-a", "absent.md", "What?"}, "antiphon: absent.md: no such file or directory\n"},
+	} {
+		if got := programEnv(t, env, c.args...); got.code != exitUsage || got.err != c.want {
+			t.Errorf("%q: exit code %d\n%s\nwant %s", c.args, got.code, got.err, c.want)
+		}
+	}
+	for range 2 {
+		if got := programEnv(t, env, "-q", "Is it one?"); got.code != exitOK || strings.Contains(got.err, "there is also") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 // TestTuned: the flags about the request are sent.
 func TestTuned(t *testing.T) {
 	env := home(t, t.TempDir())

@@ -154,6 +154,7 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
 	}}
+	run.unnamed = c.Session == ""
 	if c.File != "" {
 		return run, nil
 	}

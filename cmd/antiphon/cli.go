@@ -316,6 +316,7 @@ var slips = []struct {
 	{lazyregexp.New(`expected \w+ value but got "EOL" \(<EOL>\)$`), "its value is missing"},
 	{lazyregexp.New(`expected a valid \d+ bit int but got (".*")$`), "$1 is not a whole number"},
 	{lazyregexp.New(`expected duration but got (".*"): .*$`), "$1 is not a time such as 90s or 5m"},
+	{lazyregexp.New(`expected a float but got (".*") \(\w+\)$`), "$1 is not a number"},
 	{lazyregexp.New(`^missing flags: (.*)$`), "missing: $1"},
 	{lazyregexp.New(`^expected "(<\S+>).*"$`), "missing: $1"},
 	{lazyregexp.New(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
@@ -345,7 +346,11 @@ func plainer(err error) string {
 		if word, _, _ := strings.Cut(arg, ", did you mean"); isVerb(err, word) {
 			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", word)
 		}
-		return "unexpected argument " + arg + meant(helpFor(err), arg)
+		hint := meant(helpFor(err), arg)
+		if helpFor(err) == "antiphon" && hint == "" && !strings.Contains(arg, "did you mean") {
+			return fmt.Sprintf("%s is neither a command nor a file; antiphon ask %s asks it as a question", arg, quoted(arg))
+		}
+		return "unexpected argument " + arg + hint
 	}
 	return said
 }
@@ -381,8 +386,6 @@ func meant(command, arg string) string {
 		return ": put a prompt of several words in quotes"
 	case command == "antiphon" && err == nil && info.Mode().IsRegular():
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
-	case command == "antiphon" && !strings.Contains(arg, "did you mean"):
-		return fmt.Sprintf(": there is no such command; antiphon ask %s asks it as a question", quoted(arg))
 	case command == "antiphon sessions" && verbs[arg] != "":
 		return ", did you mean " + verbs[arg] + "?"
 	case strings.HasPrefix(command, "antiphon sessions "):

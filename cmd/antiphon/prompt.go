@@ -37,15 +37,12 @@ func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	parts, err := c.attached(ctx)
-	if err != nil {
-		return asked{}, err
-	}
 	if c.System != "" {
 		prompt.said = append(prompt.said, item.System(c.System))
 	}
 	switch {
-	case len(parts) > 0:
+	case len(c.parts) > 0:
+		parts := slices.Clone(c.parts)
 		if prompt.text != "" {
 			parts = append(parts, &item.InputText{Text: prompt.text})
 		}

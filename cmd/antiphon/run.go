@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -29,7 +30,9 @@ type runCommand struct {
 	screen *screen  // nil if there is no status line
 	among  []string // tags of the sessions that --last and --choose are about
 
-	refused unapproved // tools of agents in messages, which ran before the run
+	refused unapproved  // tools of agents in messages, which ran before the run
+	parts   []item.Part // of --file
+	unnamed bool        // the session's name was made here, so no other was meant
 	// locked is called when the session is locked, before anything else; it may be nil.
 	locked func(context.Context, session.Info) error
 
@@ -130,6 +133,9 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if err != nil {
 		return err
 	}
+	if c.parts, err = c.attached(ctx); err != nil {
+		return err
+	}
 	std, who := c.watch(std, env)
 	defer c.screen.close()
 	cfg.FrontEnd = front(std, env, c.Quiet)
@@ -206,6 +212,10 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 		case host.NoticeAsked:
 			show.done(inside)
 			return
+		case host.NoticeNearName:
+			if c.unnamed {
+				return
+			}
 		case host.NoticeUnapproved:
 			c.refused.name(n.Tool, true, "")
 		case host.NoticeServer:

@@ -109,6 +109,9 @@ func (c *runCommand) check() error {
 	if efforts := []string{"", api.EffortNone, api.EffortMinimal, api.EffortLow, api.EffortMedium, api.EffortHigh, api.EffortXHigh, api.EffortMax}; !slices.Contains(efforts, c.Effort) {
 		return usage(fmt.Errorf("--effort is %q, want one of %s", c.Effort, strings.Join(efforts[1:], ", ")))
 	}
+	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		return usage(fmt.Errorf("--temperature is %v, want a number from 0 to 2, such as 0.7", *t))
+	}
 	if err := c.checkKept(); err != nil {
 		return err
 	}
