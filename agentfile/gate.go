@@ -492,6 +492,9 @@ func (g *gate) server(decl *chatmd.Tool, s *mcpbridge.Server, at place) (scripts
 			g.wants(trust.Power{Kind: trust.Reveals, What: name, Where: cmp.Or(s.URL, p.What)}, at)
 		}
 	}
+	if decl.Value("credentials") == callers {
+		g.wants(trust.Power{Kind: trust.Lends, What: s.URL}, at)
+	}
 	return scripts
 }
 

@@ -96,6 +96,8 @@ func TestPowers(t *testing.T) {
 		{`<tool mcp_server="https://mcp.example/mcp" approval="allow" server="w in /tmp, after asking" include="a,(b)"/><user>x</user>`, "allows itself a, \"(b)\" of the MCP server \"w in /tmp, after asking\" in WORK, without asking\nconnects to the MCP server https://mcp.example/mcp"},
 		{`<tool mcp_server="https://mcp.example/mcp" client_id_env="ID" client_secret_env="SECRET"/><user>x</user>`,
 			"sends the variable ID to https://mcp.example/mcp\nsends the variable SECRET to https://mcp.example/mcp\nconnects to the MCP server https://mcp.example/mcp"},
+		{`<tool mcp_server="https://mcp.example/mcp" credentials="caller"/><tool mcp_server="https://b.example/mcp" credentials="operator"/><user>x</user>`,
+			"sends the token that a client of the server gives for it to the MCP server https://mcp.example/mcp\nconnects to the MCP server https://b.example/mcp\nconnects to the MCP server https://mcp.example/mcp"},
 		{`<tool name="run_command" shell approval="allow"/><user>x</user>`, "allows itself run_command (any command that the model chooses) in WORK, without asking"},
 		{`<tool name="hi" command="sh s.sh" approval="allow"/><user>x</user>`, "allows itself hi, that is sh s.sh (and arguments that the model adds) in WORK, without asking"},
 		{`<tool name="hi" command="echo  (and%20nothing%20else)" approval="allow"/><user>x</user>`, "allows itself hi, that is echo '(and' nothing 'else)' (and arguments that the model adds) in WORK, without asking"},

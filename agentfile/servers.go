@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -68,6 +69,9 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	}
 	if namesUser(server.URL) {
 		return bad("the URL names a user, which hides the host", "the host alone")
+	}
+	if message, hint := credentials(decl, &server); message != "" {
+		return bad(message, hint)
 	}
 	if _, problem := approval(f.doc().Name, decl); problem != nil {
 		return problem
@@ -128,7 +132,7 @@ func (d *declared) unchanged() error {
 // sameAs reports whether a line declares the same server.
 func (d *declared) sameAs(decl *chatmd.Tool, name string) bool {
 	first := d.lines[0].decl
-	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env", "sandbox", "hosts"} {
+	for _, name := range []string{"mcp_server", "client_id_env", "client_secret_env", "credentials", "sandbox", "hosts"} {
 		if first.Value(name) != decl.Value(name) {
 			return false
 		}
@@ -173,6 +177,10 @@ type Environment struct {
 	// Named returns a variable that a file names, and the hosts that it may be sent to.
 	// An error says why it is sent nowhere.
 	Named func(name string) (value string, hosts []string, err error)
+	// Caller returns the token of who asked, for a server that the file gives the caller's
+	// credentials to. An error says why there is none, and ends [File.Connect]. Nil means that
+	// nobody can give one.
+	Caller func(ctx context.Context, server *mcpbridge.Server) (endpoint.Key, error)
 	// Starting is called before servers are started or connected to. An error prevents
 	// it. It may be nil.
 	Starting func(ctx context.Context, servers []mcpbridge.Server) error
@@ -206,7 +214,7 @@ func (f *File) Connect(ctx context.Context, env Environment, notify func(mcpbrid
 		if err := d.unchanged(); err != nil { // else others would start first
 			return f.serverProblem(d, err)
 		}
-		if err := d.authorize(env); err != nil {
+		if err := d.authorize(ctx, env); err != nil {
 			return f.serverProblem(d, err)
 		}
 		servers = append(servers, d.server)
@@ -337,8 +345,15 @@ func nameOf(t tool.Tool) string {
 // authorize reads the client's id and secret from the variables that the declaration
 // names. They are sent only to hosts that both may be sent to: the MCP server names
 // the server that gives out tokens, and could name any.
-func (d *declared) authorize(env Environment) error {
+func (d *declared) authorize(ctx context.Context, env Environment) (err error) {
 	decl := d.lines[0].decl
+	if decl.Value("credentials") == callers {
+		if env.Caller == nil {
+			return errors.New("it takes the credentials of the caller, and there is no caller who could give them: only antiphon serve has callers")
+		}
+		d.server.Token, err = env.Caller(ctx, &d.server)
+		return err
+	}
 	idName, secretName := decl.Value("client_id_env"), decl.Value("client_secret_env")
 	switch {
 	case idName == "" && secretName == "":
@@ -360,6 +375,39 @@ func (d *declared) authorize(env Environment) error {
 	client := &http.Client{Transport: &limited{hosts, idName + " and " + secretName}}
 	d.server.OAuth, err = mcpbridge.ClientCredentials(id, endpoint.NewKey(secret), "", client)
 	return err
+}
+
+// The values of the attribute credentials: whose credentials the calls of a server's tools use.
+const (
+	operators = "operator"
+	callers   = "caller"
+)
+
+// credentials returns what is wrong with the attribute of a declaration.
+func credentials(decl *chatmd.Tool, server *mcpbridge.Server) (message, hint string) {
+	whose, given := attribute(decl, "credentials")
+	switch {
+	case !given || whose == operators:
+		return "", ""
+	case whose != callers:
+		return fmt.Sprintf("credentials is %q", whose), "want " + operators + " or " + callers
+	case server.URL == "":
+		return "credentials=\"caller\" is for a server with an address", "a program has the operator's"
+	case decl.Value("client_id_env") != "" || decl.Value("client_secret_env") != "":
+		return "credentials=\"caller\" and the operator's variables contradict each other", "leave one of them out"
+	}
+	if u, err := url.Parse(server.URL); err != nil || u.Scheme != "https" && !isLoopback(u.Hostname()) {
+		return "a caller's token is sent over https only, or to this machine", ""
+	}
+	return "", ""
+}
+
+// noCredentials returns a problem if a declaration of another tool has the attribute.
+func (f *File) noCredentials(decl *chatmd.Tool) *chatmd.Error {
+	if _, given := attribute(decl, "credentials"); given {
+		return problemAt(f.doc().Name, decl.Element, "<tool>: credentials is for mcp_server", "", nil)
+	}
+	return nil
 }
 
 // limited sends requests only to some hosts, over https or to this machine.

@@ -111,6 +111,9 @@ func (f *File) deciding() (paths []string) {
 // addHosted adds a tool that the endpoint runs. The endpoint asks about calls on an MCP
 // server, so the approval of its declaration is a rule.
 func (f *File) addHosted(decl *chatmd.Tool, o Options) *chatmd.Error {
+	if problem := f.noCredentials(decl); problem != nil {
+		return problem
+	}
 	name := hostedName(decl.Hosted)
 	for _, other := range f.Hosted {
 		if hostedName(other) == name {
@@ -150,6 +153,9 @@ func add(list chatmd.ErrorList, p *chatmd.Error) chatmd.ErrorList {
 // addTool makes one tool: an agent, a command, or a built-in tool.
 func (f *File) addTool(ctx context.Context, decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	if problem := f.disguised(decl); problem != nil {
+		return problem
+	}
+	if problem := f.noCredentials(decl); problem != nil {
 		return problem
 	}
 	if decl.Value("agent") != "" {

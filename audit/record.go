@@ -41,8 +41,8 @@ const (
 	// Command is its command line, and Where the folder and Sandbox the profile that it
 	// starts in; or What is its address.
 	KindConnected Kind = "connected"
-	// KindReleased means that a variable of the environment may be sent. What is its name,
-	// and Where are the hosts.
+	// KindReleased means that a variable of the environment, or the token of a caller, may be
+	// sent. What is its name, and Where are the hosts.
 	KindReleased Kind = "released"
 	// KindRepaired means that the last line was incomplete, because a process or the
 	// machine ended while it was written. The log removed it. What says how long it was.

@@ -32,7 +32,7 @@ var tags = map[string]struct {
 }{
 	"config": {emptyMode, "model max_tokens temperature reasoning_effort id show_tool_call base_url profile " +
 		"tool_choice parallel_tool_calls tool_output max_turns budget collapse_reads auto_compact store description"},
-	"tool": {listMode, "name command agent mcp_server server include includes strict optional client_id_env client_secret_env " +
+	"tool": {listMode, "name command agent mcp_server server include includes strict optional client_id_env client_secret_env credentials " +
 		"description local approval timeout start_timeout max_output parallel polling type form shell sandbox hosts"},
 	"read": {emptyMode, "id path description"},
 

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/dialect"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -91,6 +92,7 @@ func (h *Host) connect(ctx context.Context, file *agentfile.File) error {
 			errors.As(err, &unnamed)
 			return value, hosts, err
 		},
+		Caller: h.caller(),
 		Starting: func(ctx context.Context, servers []mcpbridge.Server) error {
 			return h.record(ctx, serversOf(servers)...)
 		},
@@ -126,6 +128,21 @@ func (h *Host) named(ctx context.Context, name string) (value string, hosts []st
 		return "", nil, err
 	}
 	return value, hosts, nil
+}
+
+// caller returns what gives MCP servers the caller's tokens, or nil.
+func (h *Host) caller() func(context.Context, *mcpbridge.Server) (endpoint.Key, error) {
+	if h.cfg.Caller == nil {
+		return nil
+	}
+	return func(ctx context.Context, server *mcpbridge.Server) (endpoint.Key, error) {
+		token, err := h.cfg.Caller(server.URL)
+		if err != nil {
+			return token, err
+		}
+		h.sent = append(h.sent, token.Reveal())
+		return token, h.record(ctx, audit.Record{Kind: audit.KindReleased, What: "the caller's token", Where: server.URL, Decided: session.DeciderPerson, From: "the request"})
+	}
 }
 
 // tellServer reports events of MCP servers as notices.

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -127,6 +128,10 @@ type Config struct {
 	// Variables are variables of the Environment that files may name, and the hosts that
 	// these may be sent to, in addition to those of the agreement.
 	Variables []trust.Variable
+	// Caller returns the token of who asked for the MCP server at an address, for servers that
+	// a file declares with credentials="caller". It goes to the host of that address alone. Nil
+	// means that there is no caller: such a file does not run.
+	Caller func(url string) (endpoint.Key, error)
 	// Asker answers the questions of the tool ask_user. Nil means that nobody can be
 	// asked.
 	Asker toolkit.Asker

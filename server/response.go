@@ -81,6 +81,9 @@ func echoTools(v item.JSON) (item.JSON, error) {
 		return "", err
 	}
 	for i := range tools {
+		if tools[i].Type() == item.ToolMCP {
+			tools[i] = tools[i].Without("authorization", "headers") // secrets of the client
+		}
 		if tools[i], err = filled(item.JSON(tools[i].JSON()), ""); err != nil {
 			return "", err
 		}

@@ -46,6 +46,8 @@ const (
 	Reaches Kind = "reaches"
 	// Reveals sends a variable of the environment to Where. What is its name.
 	Reveals Kind = "reveals"
+	// Lends sends a token of whoever asks a served agent to an MCP server. What is its address.
+	Lends Kind = "lends"
 	// Sends sends the conversation to another endpoint than the person's. What is its
 	// address.
 	Sends Kind = "sends"
@@ -77,6 +79,7 @@ var kinds = []struct {
 	{Networks, "gives WHAT in WHERE the network"},
 	{Reaches, "lets WHERE reach WHAT"},
 	{Reveals, "sends the variable WHAT to WHERE"},
+	{Lends, "sends the token that a client of the server gives for it to the MCP server WHAT"},
 	{Sends, "sends the conversation to WHAT"},
 	{Connects, "connects to the MCP server WHAT"},
 	{Browses, "lets the model send what it reads to the web, by WHAT of the endpoint"},
@@ -102,7 +105,7 @@ func (p Power) String() string {
 	}
 	what, where := phrase(p.What), phrase(p.Where)
 	switch p.Kind {
-	case Sends, Connects, Fetches:
+	case Lends, Sends, Connects, Fetches:
 		what = withHost(p.What) + what
 	case Reveals:
 		where = withHost(p.Where) + where

@@ -50,7 +50,8 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 		return err
 	}
 	defer at.undo()
-	h, err := b.openHost(ctx, a, at.store, at.session, r.Tools)
+	tokens := &lent{tools: r.Tools}
+	h, err := b.openHost(ctx, a, at.store, at.session, tokens)
 	if err != nil {
 		return notOpened(a, err)
 	}
@@ -61,8 +62,8 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 			it.own = min(it.own, e.Seq-1)
 		}
 	}
-	if it.agent, err = h.Agent(ctx); err != nil {
-		return notOpened(a, err)
+	if it.agent, err = tokens.start(ctx, a, h); err != nil {
+		return err
 	}
 	if _, err = adapt(ctx, it.agent, r); err != nil {
 		return err

@@ -93,6 +93,7 @@ type Backend struct {
 type active struct {
 	id         string
 	host       *host.Host
+	lent       *lent             // by the request; nil in a response that was taken up again
 	seq        int64             // the entry at which the response begins
 	input      []session.Body    // what the request adds to the session
 	end        func(cause error) // cancels the run
@@ -180,12 +181,13 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err != nil {
 		return err
 	}
-	h, err := b.openHost(ctx, a, at.store, at.session, r.Tools)
+	tokens := &lent{tools: r.Tools}
+	h, err := b.openHost(ctx, a, at.store, at.session, tokens)
 	if err != nil {
 		at.undo()
 		return notOpened(a, err)
 	}
-	run := &active{host: h, background: r.Background != nil && *r.Background, done: make(chan struct{})}
+	run := &active{host: h, lent: tokens, background: r.Background != nil && *r.Background, done: make(chan struct{})}
 	if run.background {
 		run.streams = r.Stream != nil && *r.Stream
 		run.request, err = kept(r)
@@ -230,13 +232,14 @@ func (b *Backend) leave(run *active, undo func()) {
 // saysItReads matches the names of functions that only read, by what they say.
 var saysItReads = lazyregexp.New(`(?i)^(get|list|read|search|find|look|fetch)(_|$|[A-Z])`)
 
-// openHost opens an agent in a session. tools are those of the client.
-func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id string, tools []item.Tool) (*host.Host, error) {
+// openHost opens an agent in a session. by has the tools of the client, and its tokens.
+func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id string, by *lent) (*host.Host, error) {
 	cfg := a.Config
+	cfg.Caller = by.of
 	cfg.Owner = b.owner()
 	cfg.Store, cfg.Session, cfg.Last, cfg.Transcript, cfg.Pause, cfg.Approver, cfg.Answers, cfg.Locked, cfg.Permit = in, id, false, "", true, nil, nil, nil, nil
 	cfg.Endpoint.Calls = func(name string) bool { // of the rehearsal model, which is to change nothing
-		return saysItReads.MatchString(name) && slices.ContainsFunc(tools, func(def item.Tool) bool { return nameOf(def) == name })
+		return saysItReads.MatchString(name) && slices.ContainsFunc(by.tools, func(def item.Tool) bool { return nameOf(def) == name })
 	}
 	return host.Open(ctx, cfg)
 }
@@ -256,9 +259,9 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	defer end(nil)
 	run.end = end
 	h := run.host
-	ag, err := h.Agent(ctx)
+	ag, err := run.lent.start(ctx, a, h)
 	if err != nil {
-		return fmt.Errorf("the agent %s: %w", a.Name, err)
+		return err
 	}
 	names, err := adapt(ctx, ag, r)
 	if err != nil {

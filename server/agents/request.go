@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -49,8 +50,12 @@ func unsupported(r *server.Request) error {
 		switch t := t.(type) {
 		case *item.FunctionTool, *item.CustomTool:
 		case *item.MCPTool:
-			if !namesAgent(t, r.Model) {
-				return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d]", i), "Unsupported value: a tool of the type 'mcp' can only name the agent's own tools here: give it the server_label '%s', and no server_url, connector_id, authorization, headers or allowed_tools.", r.Model)
+			switch {
+			case namesAgent(t, r.Model):
+			case !lends(t):
+				return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d]", i), "Unsupported value: a tool of the type 'mcp' can only name the agent's own tools here: give it the server_label '%s', and no server_url, connector_id, authorization, headers or allowed_tools; or the server_url and the authorization for a server to which the agent's file gives the caller's token.", r.Model)
+			case r.Background != nil && *r.Background:
+				return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d].authorization", i), "Unsupported value: a response in the background may go on in another server, and the token of a caller is not stored.")
 			}
 		default:
 			return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d].type", i), "Unsupported value: a request to an agent declares functions and custom tools, and not tools of the type '%s'.", t.ToolType())
@@ -68,6 +73,58 @@ func unsupported(r *server.Request) error {
 // take requests for approval from servers alone that they declared.
 func namesAgent(t *item.MCPTool, model string) bool {
 	return t.ServerLabel == model && t.ServerURL == "" && t.ConnectorID == "" && t.TunnelID == "" && t.Authorization == "" && len(t.Headers) == 0 && t.AllowedTools == ""
+}
+
+// lends reports whether a tool gives a token for a server that the agent's file declares.
+func lends(t *item.MCPTool) bool {
+	return t.ServerURL != "" && t.Authorization != "" && t.ConnectorID == "" && t.TunnelID == "" && len(t.Headers) == 0 && t.AllowedTools == ""
+}
+
+// lent are the tokens that a request gives for servers of the agent's file.
+type lent struct {
+	tools   []item.Tool
+	taken   []string // the addresses of servers that were given one
+	missing string   // the address of a server that there was none for
+}
+
+// of returns the token for a server, which the client must have named by exactly its address.
+func (l *lent) of(url string) (endpoint.Key, error) {
+	for _, t := range l.tools {
+		if t, ok := t.(*item.MCPTool); ok && t.ServerURL == url && t.Authorization != "" {
+			l.taken = append(l.taken, url)
+			return endpoint.NewKey(t.Authorization), nil
+		}
+	}
+	l.missing = url
+	return endpoint.Key{}, errors.New("the caller gave no token for it")
+}
+
+// refusal returns the error for a request with a token too few or too many, or nil. It is for
+// an agent whose servers were started, or could not be.
+func (l *lent) refusal() error {
+	if l.missing != "" {
+		return &server.Error{Status: http.StatusBadRequest, Code: "mcp_authorization_required", Param: "tools",
+			Message: fmt.Sprintf("The agent uses the MCP server %[1]s with your credentials: send {\"type\":\"mcp\",\"server_label\":\"NAME\",\"server_url\":%[1]q,\"authorization\":\"TOKEN\"} in 'tools'. The token goes to this server alone, and is not stored.", l.missing)}
+	}
+	for i, t := range l.tools {
+		if t, ok := t.(*item.MCPTool); ok && t.Authorization != "" && !slices.Contains(l.taken, t.ServerURL) {
+			at := fmt.Sprintf("tools[%d].server_url", i)
+			return server.Invalid("unsupported_value", at, "Unsupported value: the agent's file does not give the caller's token to the server of '%s', so it was sent nowhere.", at)
+		}
+	}
+	return nil
+}
+
+// start starts the servers of an agent's file with the tokens of a request.
+func (l *lent) start(ctx context.Context, a *Agent, h *host.Host) (*agent.Agent, error) {
+	ag, err := h.Agent(ctx)
+	if refused := l.refusal(); refused != nil && (err == nil || l.missing != "") {
+		return nil, refused
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the agent %s: %w", a.Name, err)
+	}
+	return ag, nil
 }
 
 // adapt gives an agent what the request asks for, and returns the names of the client's

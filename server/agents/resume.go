@@ -163,7 +163,7 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	if err != nil {
 		return fmt.Errorf("agents: the note about %s: %w", id, err)
 	}
-	h, err := b.openHost(ctx, a, b.store(), in, req.Tools)
+	h, err := b.openHost(ctx, a, b.store(), in, &lent{tools: req.Tools})
 	if errors.Is(err, session.ErrBusy) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -255,7 +255,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		return err
 	}
 	var names []string
-	ag, err := h.Agent(ctx)
+	ag, err := h.Agent(ctx) // without tokens of callers, which are not stored
 	if err == nil {
 		names, err = adapt(ctx, ag, &server.Request{Request: req, Stored: true})
 	}
