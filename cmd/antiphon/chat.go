@@ -418,7 +418,6 @@ func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
 	t.print.look = t.who.look
 	_, t.print.shows = t.face.(*liveFace)
-	t.print.works = true
 	t.calls = newOutline(t.env.Hider(), t.innerLog)
 	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0

@@ -210,7 +210,7 @@ func (o *outline) nodes() (list []tui.Node) {
 		shown[of] = true
 		for _, c := range l.list {
 			label := c.tool
-			if about := aboutCall(c.arguments); about != "" {
+			if about := aboutCall(c.arguments, o.hide); about != "" {
 				label += " " + about
 			}
 			label += ", " + c.state
@@ -308,9 +308,13 @@ func (t *dialogue) innerLog(id string) ([]session.Entry, error) {
 	return s.Log(), nil
 }
 
+// mostAbout is how many characters a row says about a call, without the numbers of lines.
+const mostAbout = 100
+
 // aboutCall says what a call works on: the path of a read, the lines of a change, the command line, the
-// task of a subagent. Of other calls these are the arguments.
-func aboutCall(arguments string) string {
+// task of a subagent. Of other calls these are the arguments. Hide removes secrets, before anything is cut.
+func aboutCall(arguments string, hide func(string) string) string {
+	short := func(text string) string { return visible(shorten(hide(text), mostAbout)) }
 	added, removed := 0, 0
 	for _, l := range changeOf(arguments) {
 		switch l.colour {
@@ -327,9 +331,9 @@ func aboutCall(arguments string) string {
 	args, err := item.Parse([]byte(arguments))
 	if err != nil {
 		if files := patchedFiles(arguments); files != "" {
-			return strings.TrimSpace(files + " " + changes)
+			return strings.TrimSpace(short(files) + " " + changes)
 		}
-		return visible(shorten(arguments, 100))
+		return short(arguments)
 	}
 	if content, _ := args.Member("content"); changes == "" {
 		if text, isText := content.Unquote(); isText && text != "" {
@@ -357,12 +361,12 @@ func aboutCall(arguments string) string {
 		default:
 			continue
 		}
-		return strings.TrimSpace(visible(shorten(text, 100)) + " " + changes)
+		return strings.TrimSpace(short(text) + " " + changes)
 	}
 	if arguments == "{}" {
 		return ""
 	}
-	return visible(shorten(arguments, 100))
+	return short(arguments)
 }
 
 // patchedFiles returns the files that a patch names.

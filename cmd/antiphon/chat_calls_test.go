@@ -124,7 +124,7 @@ func TestAboutCall(t *testing.T) {
 		"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n+z\n*** End Patch": "a.go +2 −1",
 		`{"path":"a\u001b[2Jb"}`: "a [2Jb",
 	} {
-		if got := aboutCall(arguments); got != want {
+		if got := aboutCall(arguments, func(text string) string { return text }); got != want {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
 	}

@@ -31,7 +31,7 @@ func TestEndpointTools(t *testing.T) {
 	srv := agenttest.NewServer(t, agenttest.Completed(search, item.Assistant("done")))
 	store := filepath.Join(dir, "s.db")
 	o = program(t, "run", file, "--trust", "--session", "work", "--store", store, "--base-url", srv.URL)
-	wantAll(t, "run", o.out+o.err, "-> web_search", `"query":"tea"`, "(at the endpoint)", "done")
+	wantAll(t, "run", o.out+o.err, "-> web_search tea (at the endpoint)\n", "done")
 	wantAll(t, "info", program(t, "sessions", "--store", store, "info", "work").out, "web_search: 1 call")
 	for _, command := range [][]string{{"info", "work"}, {"show", "work"}, {"show", "work", "--as-sent"}, {"show", "work", "--json"}} {
 		o := program(t, append([]string{"sessions", "--store", store}, command...)...)

@@ -39,7 +39,6 @@ type printer struct {
 	quiet   bool                   // only warnings and errors are printed
 	whole   bool                   // show tool outputs in full
 	mute    bool                   // do not print the model's text: see runCommand.Schema
-	works   bool                   // rows of calls tell what they work on, and not all arguments
 
 	heard                      // of the session itself
 	inner    map[string]*heard // of subagents, by session
@@ -185,7 +184,7 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 		p.reasoning("\n")
 		if name, ok := plan.EndpointCall(b.Item); ok {
 			_, with := plan.CalledBy(b.Item)
-			p.tell(dim, "-> %s %s (at the endpoint)", name, p.short(string(with), 100))
+			p.tell(dim, "-> %s (at the endpoint)", strings.TrimSpace(name+" "+aboutCall(string(with), p.hide)))
 		}
 		p.message(b)
 		if uri := generated(b.Item); uri != "" && p.picture != nil {
@@ -369,13 +368,9 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 
 // called prints that a call was started, behind in.
 func (p *printer) called(id string, call *agent.KnownCall, in string) {
-	about, wait := p.short(call.Arguments, 100), call.Tool
-	if p.works {
-		about = p.short(aboutCall(call.Arguments), 110)
-		wait = strings.TrimSpace(wait + " " + about)
-	}
-	p.tell(dim, "%s-> %s %s", in, call.Tool, about)
-	p.screen.wait(callKey(id), wait)
+	row := strings.TrimSpace(call.Tool + " " + aboutCall(call.Arguments, p.hide))
+	p.tell(dim, "%s-> %s", in, row)
+	p.screen.wait(callKey(id), row)
 }
 
 func (p *printer) text(s string) {
@@ -480,7 +475,7 @@ func (p *printer) output(out item.Item, failed bool) {
 
 // opens names what shows all of a call.
 func (p *printer) opens() string {
-	if p.works && p.shows {
+	if p.shows {
 		return "Ctrl-O"
 	}
 	return "--show-output"

@@ -156,7 +156,7 @@ func TestShownOutputs(t *testing.T) {
 		return write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"read_file\"><read id=\"here\" path=\"${prompt_dir}\"/></tool>\n<user>Read.</user>\n")
 	}
 	o := program(t, "run", agent(t), "-v")
-	wantAll(t, "-v", o.err, "   | one\n", "   | four\n", "five", "<U+200B>")
+	wantAll(t, "-v", o.err, "-> read_file note.txt\n", "   | one\n", "   | four\n", "five", "<U+200B>")
 	if o = program(t, "run", agent(t), "--quiet"); strings.Contains(o.err, "->") || strings.Contains(o.err, "--") || o.out != "Read.\n" {
 		t.Errorf("--quiet: %q and %q", o.out, o.err)
 	}

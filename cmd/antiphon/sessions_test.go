@@ -276,7 +276,7 @@ func TestKeysThatAModelRepeats(t *testing.T) {
 	const key = "sk-another-key-0123456789"
 	dir := t.TempDir()
 	srv := agenttest.NewServer(t,
-		agenttest.Completed(item.Call("c1", "nope_"+key, `{"path":"`+key+`"}`), item.Call("c2", "read_file", `{"path":"`+strings.Repeat("a/", 35)+key+`"}`)),
+		agenttest.Completed(item.Call("c1", "nope_"+key, `{"path":"`+key+`"}`), item.Call("c2", "read_file", `{"path":"`+strings.Repeat("a/", 35)+key+`"}`), item.Call("c3", "read_file", `{"path":"`+strings.Repeat("a/", 45)+key+`"}`)),
 		agenttest.Completed(item.Assistant("It is "+key+".")))
 	agent := write(t, filepath.Join(dir, "agent.md"), "<tool name=\"read_file\"/>\n<user>Say it.</user>\n")
 	out := filepath.Join(dir, "talk.md")
