@@ -21,6 +21,8 @@ type Caller struct {
 	Project, Key, KeyID string
 	// Approves means that the caller may answer requests for approval. V3
 	Approves bool
+	// URLs means that the caller may give URLs that others fetch for it: see [CheckURLs]. A3
+	URLs bool
 }
 
 type callerKey struct{}

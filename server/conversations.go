@@ -146,6 +146,9 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong == nil {
 		wrong = mayAnswer(c.r.Context(), items, "items")
 	}
+	if wrong == nil {
+		wrong = mayName(c.r.Context(), items, "items")
+	}
 	if wrong != nil {
 		return wrong
 	}
@@ -285,6 +288,9 @@ func (s *Server) addConversationItems(c *call) *Error {
 	}
 	if wrong == nil {
 		wrong = mayAnswer(c.r.Context(), items, "items")
+	}
+	if wrong == nil {
+		wrong = mayName(c.r.Context(), items, "items")
 	}
 	if wrong != nil {
 		return wrong

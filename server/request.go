@@ -44,7 +44,11 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 			return nil, wrong
 		}
 	}
-	history, wrong := s.remember(ctx, r, last)
+	wrong := mayName(ctx, input, "input")
+	var history []item.Item
+	if wrong == nil {
+		history, wrong = s.remember(ctx, r, last)
+	}
 	if wrong == nil {
 		wrong = s.dereference(ctx, input)
 	}

@@ -33,9 +33,9 @@ as there is a key, also a revoked one, every request needs a key; a running serv
 notices new and revoked keys. What is made with a key belongs to its project: keys of
 other projects cannot find it.
 
-Scopes are models (make responses), read (read what is stored), sessions (read whole
-sessions, say something to them and stop them), approve (answer requests for approval) and
-admin (read /metrics).
+Scopes are models (make responses), read (read what is stored), urls (give URLs that
+are fetched for the client), sessions (read whole sessions, say something to them and stop
+them), approve (answer requests for approval) and admin (read /metrics).
 
 Examples:
   antiphon keys create ci --project shop --expires 90d --requests 60 --cost 5
@@ -48,7 +48,7 @@ Examples:
 type keysCreateCommand struct {
 	Name     string   `arg:"" help:"A name for the key, which logs and antiphon usage show."`
 	Project  string   `default:"default" help:"The project that owns what is made with the key."`
-	Scopes   []string `default:"models,read" sep:"," placeholder:"SCOPE" help:"What the key may do: models, read, sessions, approve, admin. The default is models,read."`
+	Scopes   []string `default:"models,read" sep:"," placeholder:"SCOPE" help:"What the key may do: models, read, urls, sessions, approve, admin. The default is models,read."`
 	Expires  string   `placeholder:"TIME" help:"When the key ends: after a time such as 12h or 90d, or on a day such as 2027-05-31."`
 	Requests int64    `placeholder:"N" help:"At most N requests a minute."`
 	Tokens   int64    `placeholder:"N" help:"At most N tokens a minute."`

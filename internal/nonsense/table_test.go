@@ -327,6 +327,7 @@ var functions = []function{
 	{"server", "LoopbackOnly", server.LoopbackOnly},
 	{"server", "Pack", server.Pack},
 	{"server", "Pattern", server.Pattern},
+	{"server", "CheckURLs", server.CheckURLs},
 	{"server", "NewWriter", server.NewWriter},
 	{"server/access", "IsName", access.IsName},
 	{"server/access", "OpenKeys", access.OpenKeys},

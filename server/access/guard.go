@@ -199,7 +199,7 @@ func (req *request) serve(r *http.Request) *server.Error {
 	req.socket = server.Pattern(r) == socketRoute
 	ctx := server.WithHold(context.WithValue(r.Context(), requestKey{}, req), g.hold)
 	if req.key != nil {
-		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Approves: req.key.May(ScopeApprove)})
+		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Approves: req.key.May(ScopeApprove), URLs: req.key.May(ScopeURLs)})
 	}
 	if req.key != nil && strings.Contains(server.Pattern(r), frontRoutes) {
 		w.allowed = req.still

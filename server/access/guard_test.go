@@ -299,7 +299,9 @@ func TestScopes(t *testing.T) {
 	scope := func(list ...access.Scope) []access.Scope { return list }
 	w := world(t, &access.Guard{Metrics: http.NotFoundHandler()}, asks,
 		access.Key{Name: "models", Scopes: scope(access.ScopeModels)}, access.Key{Name: "read", Scopes: scope(access.ScopeRead)},
-		access.Key{Name: "approve", Scopes: scope(access.ScopeModels, access.ScopeApprove)}, access.Key{Name: "admin", Scopes: scope(access.ScopeAdmin)})
+		access.Key{Name: "approve", Scopes: scope(access.ScopeModels, access.ScopeApprove)}, access.Key{Name: "admin", Scopes: scope(access.ScopeAdmin)},
+		access.Key{Name: "urls", Scopes: scope(access.ScopeModels, access.ScopeURLs)})
+	const pictured = `{"model":"m","input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"https://8.8.8.8/x.png"}]}]}`
 	id := w.create("models", hello)
 	const answer = `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`
 	answered := fmt.Sprintf(`{"model":"m","previous_response_id":%q,"input":[%s]}`, id, answer)
@@ -324,6 +326,8 @@ func TestScopes(t *testing.T) {
 		{"models", "POST", "responses", answered, 403, "'approve'"},
 		{"models", "POST", "conversations", `{"items":[` + answer + `]}`, 403, "'approve'"},
 		{"approve", "POST", "responses", answered, 200, "approved"},
+		{"models", "POST", "responses", pictured, 403, "'urls'"},
+		{"urls", "POST", "responses", pictured, 200, ""},
 	} {
 		if status, body := w.send(test.key, test.method, test.path, test.body); status != test.status || !strings.Contains(body, test.want) {
 			t.Errorf("%s %s %s: %d %s", test.key, test.method, test.path, status, body)

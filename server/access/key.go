@@ -28,6 +28,9 @@ const (
 	// ScopeRead is for reading stored responses, conversations and their items, and for the
 	// list of models.
 	ScopeRead Scope = "read"
+	// ScopeURLs is for URLs in requests that others fetch for the client, such as those of
+	// images: see [server.CheckURLs].
+	ScopeURLs Scope = "urls"
 	// ScopeSessions is for the routes of front ends: for reading the sessions of the project
 	// whole, also the instructions of agents and the outputs of their tools, for saying
 	// something to them, and for stopping their runs.
@@ -39,7 +42,7 @@ const (
 )
 
 // Scopes are all scopes.
-var Scopes = []Scope{ScopeModels, ScopeRead, ScopeSessions, ScopeApprove, ScopeAdmin}
+var Scopes = []Scope{ScopeModels, ScopeRead, ScopeURLs, ScopeSessions, ScopeApprove, ScopeAdmin}
 
 // Limits are what a key may use. 0 means no limit.
 type Limits struct {

@@ -221,6 +221,9 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if r.WarmUp {
 		return nil
 	}
+	if err := mayName(ctx, r); err != nil {
+		return err
+	}
 	defer b.run()()
 	list, err := b.candidates(r.Model)
 	if err != nil {
@@ -236,6 +239,18 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	}
 	p := &passage{b: b, r: r, w: w, record: Record{Model: r.Model, Time: b.now()}}
 	return p.ask(ctx, list)
+}
+
+// mayName refuses URLs of tools that the caller may not give.
+func mayName(ctx context.Context, r *server.Request) error {
+	for _, name := range []string{"tools", "prompt"} {
+		if v, ok := r.Object.Member(name); ok {
+			if err := server.CheckURLs(ctx, name, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 var errNothing = errors.New("gateway: the request or the writer is nil")

@@ -21,6 +21,9 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 	if r == nil || r.Request == nil {
 		return 0, errNothing
 	}
+	if err := mayName(ctx, r); err != nil {
+		return 0, err
+	}
 	list, err := b.candidates(r.Model)
 	if err != nil {
 		return 0, err

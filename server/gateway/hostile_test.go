@@ -15,6 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
 // An upstream that breaks off after output, sends garbage or an error there, or stops
@@ -153,5 +155,37 @@ func TestSloppy(t *testing.T) {
 				t.Errorf("%v", whole.Output)
 			}
 		})
+	}
+}
+
+// The tools of a request that name a URL, such as an MCP server, need the scope of the key, and
+// lead only to the public internet. A3
+func TestToolURLs(t *testing.T) {
+	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, says(t, "yes").URL, false)}}
+	for _, test := range []struct {
+		urls        bool
+		tools, want string
+	}{
+		{false, `[{"type":"mcp","server_label":"x","server_url":"https://8.8.8.8/mcp"}]`, "'urls'"},
+		{false, `[{"type":"image_generation","input_image_mask":{"image_url":"https://8.8.8.8/x.png"}}]`, "'urls'"},
+		{true, `[{"type":"mcp","server_label":"x","server_url":"http://169.254.169.254/mcp"}]`, "public internet"},
+		{true, `[{"type":"mcp","server_label":"x","server_url":"https://8.8.8.8/mcp"}]`, ""},
+		{false, `[{"type":"function","name":"f","parameters":{"type":"object","properties":{"image_url":{"type":"string"}}}}]`, ""},
+	} {
+		text := `{"model":"m","input":"x","tools":` + test.tools + `}`
+		req, err := api.ParseRequest([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &server.Request{Request: req, Object: object, Items: req.InputItems()}
+		ctx := server.WithCaller(t.Context(), server.Caller{Project: "p", URLs: test.urls})
+		_, err = b.CountTokens(ctx, r)
+		if test.want == "" && err != nil && strings.Contains(err.Error(), "URL") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s: %v", test.tools, err)
+		}
 	}
 }
