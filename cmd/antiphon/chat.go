@@ -201,6 +201,7 @@ type dialogue struct {
 	used       *agent.Account
 	size       int64        // tokens of the last request and reply
 	window     int64        // of the model's context, as the endpoint reported it
+	answers    *answerer    // who would be asked, or nil if the last turn tells
 	found      session.Info // the session, before it is open
 	others     bool         // what somebody else said comes next
 	held       []string     // prompts that were typed while the session ran elsewhere
@@ -386,6 +387,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 	t.face.pasting(t.pasted)
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
 	t.printer(h.Session.Entries())
+	t.answers = whoAnswers(h, &cfg)
 	t.tell()
 	return nil
 }
@@ -469,7 +471,7 @@ func (t *dialogue) count(e session.Entry) {
 	t.used.Add(e)
 	t.calls.add("", e)
 	if b, ok := e.Body.(session.TurnEnded); ok {
-		t.window = cmp.Or(b.Window, t.window)
+		t.window, t.answers = cmp.Or(b.Window, t.window), nil
 		if b.Usage != nil {
 			t.size = b.Usage.InputTokens + b.Usage.OutputTokens
 		}
@@ -541,51 +543,6 @@ func lastAsked(s *session.Session) (text string) {
 		}
 	}
 	return text
-}
-
-// tell updates the status line.
-func (t *dialogue) tell() {
-	var parts []string
-	if t.print.setup.Model != "" || t.print.setup.Rehearsal {
-		parts = append(parts, asking(&t.print.setup))
-	}
-	if t.effort != "" {
-		parts = append(parts, t.effort)
-	}
-	window := t.window
-	if t.size > 0 && window > 0 {
-		parts = append(parts, fmt.Sprintf("context %d%% of %s", 100*t.size/window, tokensIn(window)))
-	} else if t.size > 0 {
-		parts = append(parts, "context "+tokensIn(t.size))
-	}
-	all := t.used.All()
-	if all.Tokens > 0 {
-		parts = append(parts, tokensIn(all.Tokens)+" tokens")
-	}
-	if all.Cost > 0 {
-		cost := fmt.Sprintf("cost %.4g", all.Cost)
-		if sum := t.spentToday(); sum > all.Cost {
-			cost += fmt.Sprintf(", today %.4g", sum)
-		}
-		parts = append(parts, cost)
-	}
-	if branch := branchOf(t.cfg.Workspace); branch != "" {
-		parts = append(parts, "branch "+branch)
-	}
-	t.face.status(strings.Join(append(parts, cmp.Or(t.info.Name, t.info.ID)), " · "))
-}
-
-// tokensIn returns a number of tokens in few characters.
-func tokensIn(n int64) string {
-	switch {
-	case n >= 10_000_000:
-		return fmt.Sprintf("%dM", n/1_000_000)
-	case n >= 10_000:
-		return fmt.Sprintf("%dk", n/1000)
-	case n >= 1000:
-		return fmt.Sprintf("%.1fk", float64(n)/1000)
-	}
-	return fmt.Sprint(n)
 }
 
 // commands of a chat, for completion and help.

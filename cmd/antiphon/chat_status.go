@@ -4,18 +4,116 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/session"
 )
 
-// This file has the parts of the status line that are not about this conversation alone.
+// This file has the status line.
+
+// answerer is who would be asked next.
+type answerer struct {
+	setup  session.Setup // the model and the endpoint
+	window int64         // of the model's context, as the table of models says, or 0
+}
+
+// whoAnswers returns who would be asked, as far as the configuration tells without asking anybody, or nil.
+func whoAnswers(h *host.Host, cfg *host.Config) *answerer {
+	rehearsed, _, err := cfg.Endpoint.Rehearses(h.File, cfg.FrontEnd)
+	if err != nil {
+		return nil
+	}
+	if rehearsed {
+		return &answerer{setup: session.Setup{Rehearsal: true}}
+	}
+	link, err := cfg.Endpoint.Link(h.File, cfg.FrontEnd)
+	if err != nil || link.Model == "" {
+		return nil
+	}
+	known, _ := link.Table.Model(link.Model)
+	return &answerer{session.Setup{Model: link.Model, Endpoint: link.Host}, int64(known.ContextWindow)}
+}
+
+// tell updates the status line.
+func (t *dialogue) tell() { t.face.status(t.statusLine(t.face.width())) }
+
+// barred is the least width of a terminal whose status line has a bar.
+const barred = 100
+
+// statusLine says what stands in the status line of a terminal of a width.
+func (t *dialogue) statusLine(width int) string {
+	var parts []string
+	setup, window := &t.print.setup, t.window
+	if next := t.answers; next != nil {
+		if next.setup.Model != setup.Model { // the window is that of another model
+			window = 0
+		}
+		setup, window = &next.setup, cmp.Or(window, next.window)
+	}
+	if setup.Model != "" || setup.Rehearsal {
+		parts = append(parts, asking(setup))
+	}
+	if t.effort != "" {
+		parts = append(parts, t.effort)
+	}
+	switch {
+	case t.size > 0 && window > 0:
+		bar := ""
+		if width >= barred {
+			bar = contextBar(t.size, window) + " "
+		}
+		parts = append(parts, fmt.Sprintf("context %s%d%% of %s", bar, 100*t.size/window, tokensIn(window)))
+	case t.size > 0:
+		parts = append(parts, "context "+tokensIn(t.size))
+	case window > 0:
+		parts = append(parts, "context of "+tokensIn(window))
+	}
+	all := t.used.All()
+	if all.Tokens > 0 {
+		parts = append(parts, tokensIn(all.Tokens)+" tokens")
+	}
+	if all.Cost > 0 {
+		cost := fmt.Sprintf("cost %.4g", all.Cost)
+		if sum := t.spentToday(); sum > all.Cost {
+			cost += fmt.Sprintf(", today %.4g", sum)
+		}
+		parts = append(parts, cost)
+	}
+	if branch := branchOf(t.cfg.Workspace); branch != "" {
+		parts = append(parts, "branch "+branch)
+	}
+	return strings.Join(append(parts, cmp.Or(t.info.Name, t.info.ID)), " · ")
+}
+
+// contextBar shows which part of a context is full: eight cells, of which one is full from the first
+// token on.
+func contextBar(size, window int64) string {
+	const cells = 8
+	full := int(min(cells, (cells*size+window-1)/window))
+	return strings.Repeat("█", full) + strings.Repeat("░", cells-full)
+}
+
+// tokensIn returns a number of tokens in few characters.
+func tokensIn(n int64) string {
+	switch {
+	case n >= 10_000_000:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n >= 10_000:
+		return fmt.Sprintf("%dk", n/1000)
+	case n >= 1000:
+		return fmt.Sprintf("%.1fk", float64(n)/1000)
+	}
+	return fmt.Sprint(n)
+}
 
 // costOf returns the cost that an entry records.
 func costOf(e session.Entry) float64 {

@@ -6,9 +6,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -36,6 +40,44 @@ func TestBranch(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
+}
+
+// TestStatusOfChat proves that the status line names the model that would be asked, also before the first
+// request and after another one was chosen, and how full its context is.
+func TestStatusOfChat(t *testing.T) {
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"gpt-5.1\"/>\n")
+	d := &dialogue{print: &printer{}, used: new(agent.Account), cfg: host.Config{File: file, Workspace: dir}, info: session.Info{Name: "work"}, calls: newOutline(strings.TrimSpace, nil)}
+	d.cfg.Environment = environment{"OPENAI_API_KEY": testKey}
+	opened := func(model string) {
+		t.Helper()
+		d.cfg.Endpoint.Model = model
+		h, err := host.Open(t.Context(), d.cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.answers = whoAnswers(h, &d.cfg)
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	status := func(width int, want string) {
+		t.Helper()
+		if got := d.statusLine(width); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	opened("")
+	status(80, "gpt-5.1 at api.openai.com · context of 400k · work")
+	turn := session.TurnEnded{Usage: &api.Usage{InputTokens: 90_000, OutputTokens: 11_000, TotalTokens: 101_000}, Window: 200_000}
+	d.print.setup = session.Setup{Model: "gpt-5.1", Endpoint: "https://api.openai.com/v1"}
+	d.count(session.Entry{Seq: 1, Body: turn})
+	status(80, "gpt-5.1 at api.openai.com · context 50% of 200k · 101k tokens · work")
+	status(100, "gpt-5.1 at api.openai.com · context █████░░░ 50% of 200k · 101k tokens · work")
+	opened("qwen3")
+	status(80, "qwen3 at api.openai.com · context 101k · 101k tokens · work")
+	opened("rehearsal")
+	status(80, "the rehearsal · context 101k · 101k tokens · work")
 }
 
 // TestSpentToday proves that only what was spent on the day counts, and what a fork has from the
