@@ -85,6 +85,10 @@ func TestDiffLines(t *testing.T) {
 // TestAskAboutEdit proves that the question about an edit shows it as a diff with the changed words
 // marked: in colours in reverse, without colours by carets, and for screen readers not at all.
 func TestAskAboutEdit(t *testing.T) {
+	small := inFull(tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "a", "find", "x = 1", "replace", "x = 2")})
+	if small.title != "find_and_replace" || len(small.rows(80, unmarked)) != 4 {
+		t.Errorf("a short edit is not shown as a diff: %+v", small)
+	}
 	call := tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "greet.py", "find", "def greet():\n    print(\"Hi\")\n", "replace", "def greet():\n    print(\"Hello\", name)\n"+strings.Repeat("#", 60))}
 	for as, want := range map[look]string{
 		unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",

@@ -76,20 +76,26 @@ func (s *shown) run(command []string) {
 	}
 }
 
-// inFull formats a call: a script as lines, a patch as a diff, other arguments by
+// inFull formats a call: a script as lines, a patch and an edit as a diff, other arguments by
 // name.
 func inFull(call tool.Call) shown {
-	if !call.Custom && len([]rune(call.Arguments)) <= shortCall && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`) {
+	short := !call.Custom && len([]rune(call.Arguments)) <= shortCall && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`)
+	args, err := item.Parse([]byte(call.Arguments))
+	var names []string
+	var swap replacement
+	isEdit := false
+	if !call.Custom && err == nil {
+		names = memberNames(args.JSON())
+		swap, isEdit = editOf(args, names)
+	}
+	if short && !isEdit {
 		return shown{title: visible(call.Name + " " + call.Arguments)}
 	}
 	s := shown{title: visible(call.Name)}
-	args, err := item.Parse([]byte(call.Arguments))
 	if call.Custom || err != nil {
 		s.text(call.Arguments)
 		return s
 	}
-	names := memberNames(args.JSON())
-	swap, isEdit := editOf(args, names)
 	for _, name := range names {
 		value, _ := args.Member(name)
 		if isEdit && name == "replace" {
