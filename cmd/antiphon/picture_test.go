@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"html"
@@ -29,10 +30,39 @@ type picture struct {
 	files       string   // a txtar archive: the folder in which the command runs
 	changing    bool     // what it shows has times, so that no two runs are alike
 	confined    bool     // what it shows depends on the system's sandbox
+	film        bool     // it shows the screen after each step in turn
 }
 
 var pictures = []picture{
 	{name: "tour", label: "A run of the tour in a terminal", line: "go run ./cmd/antiphon run examples/tour/tour.md", changing: true},
+	{name: "chat", label: "A conversation in a terminal: a question, a call, an approval beside its diff, a look into the calls", line: "antiphon chat harbour.md --session tides", film: true, changing: true,
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "arguments:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
+		files: `
+-- tides.go --
+package tides
+
+// Range returns the difference between high and low water, in metres.
+func Range(high, low float64) float64 {
+	return low - high
+}
+-- harbour.script --
+turn
+  say I look at the code first.
+  call read_file {"path":"tides.go"}
+turn
+  say The two are the wrong way round.
+  call find_and_replace {"path":"tides.go","find":"\treturn low - high\n","replace":"\treturn high - low\n"}
+turn
+  say
+    **Fixed.** ` + "`Range`" + ` took the high water from the low one:
+
+    - it returns ` + "`high - low`" + ` now
+    - nothing else calls it
+-- harbour.md --
+<config model="rehearsal:harbour.script"/>
+<tool name="read_file"/>
+<tool name="find_and_replace"/>
+`},
 	{name: "question-trust", label: "The question about a file that is not trusted yet", line: "antiphon run tide.md",
 		steps: []string{"[n]o:", "?", "[n]o:"},
 		files: `
@@ -105,7 +135,7 @@ func TestPictures(t *testing.T) {
 				t.Skip("this system has no namespaces")
 			}
 			t.Parallel()
-			drawn := drawPicture(p, p.take(t))
+			drawn := drawPicture(p, p.take(t)...)
 			path := filepath.Join("..", "..", "docs", p.name+".svg")
 			if *drawPictures {
 				write(t, path, drawn)
@@ -118,8 +148,9 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// take returns the screen, with escape sequences of colours, after the answers.
-func (p *picture) take(t *testing.T) string {
+// take returns the screen, with escape sequences of colours, after the answers, or after each of them
+// for a film.
+func (p *picture) take(t *testing.T) (screens []string) {
 	t.Helper()
 	dir, line := t.TempDir(), p.line
 	if p.files == "" { // a run of an example
@@ -132,59 +163,127 @@ func (p *picture) take(t *testing.T) string {
 		write(t, filepath.Join(dir, f.Name), string(f.Data))
 	}
 	term := openTerminal(t, dir, "env -u NO_COLOR "+line)
+	if p.film {
+		term.tmux(t, "resize-window", "-x", "118", "-y", "26")
+	}
+	screen := func() string {
+		screen, _, _ := strings.Cut(term.tmux(t, "capture-pane", "-e", "-p"), "[exit code ")
+		screen = strings.TrimLeft(screen, "\n")
+		return strings.ReplaceAll(screen, dir, "/home/me/harbour")
+	}
 	seen := map[string]int{}
 	for i, step := range p.steps {
 		if i%2 > 0 {
-			term.keys(t, step, "Enter")
+			if key, one := strings.CutPrefix(step, "key:"); one {
+				term.keys(t, key)
+				continue
+			}
+			term.keys(t, step)
+			if p.film {
+				term.until(t, step)
+				screens = append(screens, screen())
+			}
+			term.keys(t, "Enter")
 			continue
 		}
-		seen[step]++
+		if seen[step]++; p.film {
+			term.until(t, step)
+			screens = append(screens, screen())
+			continue
+		}
 		term.untilThat(t, fmt.Sprintf("%q %d times", step, seen[step]), func(screen string) bool { return strings.Count(screen, step) >= seen[step] })
 	}
 	if p.steps == nil {
 		term.until(t, "[exit code ")
 	}
-	screen, _, _ := strings.Cut(term.tmux(t, "capture-pane", "-e", "-p"), "[exit code ")
-	return strings.ReplaceAll(screen, dir, "/home/me/harbour")
+	if !p.film {
+		screens = []string{screen()}
+	}
+	return screens
 }
 
 // classes are the classes of a picture's style for the codes of colours.
-var classes = map[string]string{"2": "d", "31": "r", "32": "g", "33": "y"}
+var classes = map[string]string{"31": "r", "32": "g", "33": "y"}
 
-// drawPicture draws a screen.
-func drawPicture(p picture, screen string) string {
-	rows := []string{`<tspan class="d">$ </tspan><tspan class="t">` + html.EscapeString(p.line) + `</tspan>`}
-	class := "t"
+// drawPicture draws a screen, or several in turn.
+func drawPicture(p picture, screens ...string) string {
+	var films [][]string
+	height := 0
+	for _, screen := range screens {
+		rows := drawRows(p.line, screen)
+		films = append(films, rows)
+		height = max(height, len(rows)*18+44)
+	}
+	marks := ""
+	if p.film {
+		marks = ".m{text-decoration:underline}"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="980" height="%[1]d" viewBox="0 0 980 %[1]d" role="img" aria-label="%[2]s">
+<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}.t{fill:#dfe3ee}.d{fill:#8790a5}.r{fill:#ff8f87}.g{fill:#8fd694}.y{fill:#f2cf6b}%[3]s</style>
+<rect width="980" height="%[1]d" rx="10" fill="#161a24"/>
+<circle cx="20" cy="18" r="5" fill="#ff8f87"/><circle cx="38" cy="18" r="5" fill="#f2cf6b"/><circle cx="56" cy="18" r="5" fill="#8fd694"/>
+`, height, p.label, marks)
+	if p.film {
+		const seconds = 3 // for each screen
+		fmt.Fprintf(&b, "<style>.f{opacity:0;animation:f %ds step-end infinite}@keyframes f{0%%{opacity:1}%.3f%%{opacity:0}}", seconds*len(films), 100/float64(len(films)))
+		fmt.Fprintln(&b, "@media (prefers-reduced-motion:reduce){.f{animation:none}.f:last-of-type{opacity:1}}</style>")
+		for i, rows := range films {
+			fmt.Fprintf(&b, "<g class=\"f\" style=\"animation-delay:%ds\">\n%s</g>\n", seconds*i, drawn(rows))
+		}
+		return b.String() + "</svg>\n"
+	}
+	return b.String() + drawn(films[0]) + "</svg>\n"
+}
+
+// drawn returns the elements of rows.
+func drawn(rows []string) string {
+	var b strings.Builder
+	for i, row := range rows {
+		if row != "" {
+			fmt.Fprintf(&b, "<text x=\"18\" y=\"%d\" xml:space=\"preserve\">%s</text>\n", 48+i*18, row)
+		}
+	}
+	return b.String()
+}
+
+// drawRows returns the rows of a screen below the command.
+func drawRows(line, screen string) []string {
+	rows := []string{`<tspan class="d">$ </tspan><tspan class="t">` + html.EscapeString(line) + `</tspan>`}
+	colour, faint, marked := "", "", ""
 	for line := range strings.Lines(strings.TrimRight(screen, "\n ")) {
 		row := ""
 		for i, part := range strings.Split(strings.TrimRight(line, "\n"), "\x1b[") {
 			if i > 0 {
 				var code string
 				code, part, _ = strings.Cut(part, "m")
-				code = code[strings.LastIndexByte(code, ';')+1:]
-				if class = classes[code]; class == "" {
-					class = "t"
+				code, _, _ = strings.Cut(code, "38;") // a colour by number
+				for code := range strings.SplitSeq(code, ";") {
+					switch code {
+					case "7":
+						marked = " m"
+					case "27":
+						marked = ""
+					case "0":
+						colour, faint, marked = "", "", ""
+					case "2":
+						faint = "d"
+					case "22":
+						faint = ""
+					case "39":
+						colour = ""
+					default:
+						colour = cmp.Or(classes[code], colour)
+					}
 				}
 			}
 			if part != "" {
-				row += fmt.Sprintf(`<tspan class="%s">%s</tspan>`, class, html.EscapeString(part))
+				row += fmt.Sprintf(`<tspan class="%s%s">%s</tspan>`, cmp.Or(colour, faint, "t"), marked, html.EscapeString(part))
 			}
 		}
 		rows = append(rows, row)
 	}
-	height := len(rows)*18 + 44
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="980" height="%[1]d" viewBox="0 0 980 %[1]d" role="img" aria-label="%[2]s">
-<style>text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}.t{fill:#dfe3ee}.d{fill:#8790a5}.r{fill:#ff8f87}.g{fill:#8fd694}.y{fill:#f2cf6b}</style>
-<rect width="980" height="%[1]d" rx="10" fill="#161a24"/>
-<circle cx="20" cy="18" r="5" fill="#ff8f87"/><circle cx="38" cy="18" r="5" fill="#f2cf6b"/><circle cx="56" cy="18" r="5" fill="#8fd694"/>
-`, height, p.label)
-	for i, row := range rows {
-		if row != "" {
-			fmt.Fprintf(&b, "<text x=\"18\" y=\"%d\" xml:space=\"preserve\">%s</text>\n", 48+i*18, row)
-		}
-	}
-	return b.String() + "</svg>\n"
+	return rows
 }
 
 var tags = regexp.MustCompile(`<[^>]*>`)
