@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,6 +25,11 @@ type Place struct {
 	Host string
 	// Folder is the workspace, as a full path. "" means the worker's own.
 	Folder string
+	// Repository is the address of a git repository, and Reference a branch, a tag or a commit
+	// in it. Each worker works in a checkout of its own, which begins with the commit that the
+	// reference named first. What a run changes in the files is kept in the session, so that
+	// another worker goes on with it: see [ChangesOf]. Host and Folder are empty then.
+	Repository, Reference string
 }
 
 // Beginnings of needs that are places.
@@ -31,6 +37,8 @@ const (
 	onHost   = "host="   // the name of a machine
 	inFolder = "folder=" // a folder of that machine
 	onVolume = "volume=" // a folder with the same files at all workers that have it
+	// The address of a repository, "#" and a reference.
+	inRepository = "repository="
 )
 
 // Needs returns the needs of work that has the place.
@@ -39,6 +47,8 @@ func (p Place) Needs() (needs []string) {
 		needs = append(needs, onHost+p.Host)
 	}
 	switch {
+	case p.Repository != "":
+		needs = append(needs, inRepository+p.Repository+"#"+p.Reference)
 	case p.Folder == "":
 	case p.Host != "":
 		needs = append(needs, inFolder+p.Folder)
@@ -48,8 +58,15 @@ func (p Place) Needs() (needs []string) {
 	return needs
 }
 
-// check returns an error for a place where no work can be done.
-func (p Place) check() error {
+// Check returns an error for a place where no work can be done, such as a repository whose
+// address contains a password, which the store would keep.
+func (p Place) Check() error {
+	if p.Repository != "" || p.Reference != "" {
+		if p.Host != "" || p.Folder != "" {
+			return errors.New("a place is a repository or a folder, and not both")
+		}
+		return checkRepository(p.Repository, p.Reference)
+	}
 	if p.Folder != "" && (!filepath.IsAbs(p.Folder) || filepath.Clean(p.Folder) != p.Folder) {
 		return fmt.Errorf("the place %q is not a full path of a folder", p.Folder)
 	}
@@ -58,7 +75,7 @@ func (p Place) check() error {
 
 // isPlace reports whether a need is a place.
 func isPlace(need string) bool {
-	return strings.HasPrefix(need, onHost) || strings.HasPrefix(need, inFolder) || strings.HasPrefix(need, onVolume)
+	return slices.ContainsFunc([]string{onHost, inFolder, onVolume, inRepository}, func(kind string) bool { return strings.HasPrefix(need, kind) })
 }
 
 // settle returns the needs of work that takes the place of other work of its session: with
@@ -85,6 +102,9 @@ func (w *Worker) has(need string) bool {
 	if host, is := strings.CutPrefix(need, onHost); is {
 		return host == w.Host
 	}
+	if place, is := strings.CutPrefix(need, inRepository); is {
+		return w.fetches(place) == nil
+	}
 	if !isPlace(need) {
 		return false
 	}
@@ -92,8 +112,21 @@ func (w *Worker) has(need string) bool {
 	return err == nil
 }
 
-// workspace returns the workspace of work, and why there is none here.
-func (w *Worker) workspace(needs []string) (string, error) {
+// repositoryOf returns the repository and reference among needs, or "".
+func repositoryOf(needs []string) string {
+	for _, need := range needs {
+		if place, is := strings.CutPrefix(need, inRepository); is {
+			return place
+		}
+	}
+	return ""
+}
+
+// workspace returns the workspace of the work of a session, and why there is none here.
+func (w *Worker) workspace(id string, needs []string) (string, error) {
+	if place := repositoryOf(needs); place != "" {
+		return w.checkoutOf(id).files(), w.fetches(place)
+	}
 	for _, need := range needs {
 		if isPlace(need) && !strings.HasPrefix(need, onHost) {
 			return w.folder(need)
@@ -110,7 +143,7 @@ func (w *Worker) folder(need string) (real string, err error) {
 	if kind+"=" == inFolder {
 		roots = append(slices.Clip(roots), w.Config.Workspace) // what is in it, this machine alone has
 	}
-	if err := (Place{Folder: folder}).check(); err != nil || folder == "" {
+	if err := (Place{Folder: folder}).Check(); err != nil || folder == "" {
 		return "", errNoPath
 	}
 	// Links may lead elsewhere, so the real paths count.
@@ -143,6 +176,9 @@ const (
 	errNoPath   placeError = "it is not a full path"
 	errNotThere placeError = "this worker has no such folder"
 	errNotGiven placeError = "this worker's operator gave it no such folder"
+
+	errNoRepository placeError = "this worker's operator gave it no such repository"
+	errNoGit        placeError = "this worker has no program git, or no folder for checkouts"
 )
 
 // described names needs for people: labels, and then places.

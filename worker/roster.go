@@ -27,8 +27,10 @@ type Card struct {
 	Volumes []string `json:"volumes,omitempty"` // that are there now
 	// Folders are for work whose files are on its Host alone.
 	Folders []string `json:"folders,omitempty"`
-	Agents  []string `json:"agents,omitempty"` // the hashes of the definitions that it can run
-	Tenants []string `json:"tenants"`          // null means everybody's
+	// Repositories are those of which it makes checkouts; see [Worker].
+	Repositories []string `json:"repositories,omitempty"`
+	Agents       []string `json:"agents,omitempty"` // the hashes of the definitions that it can run
+	Tenants      []string `json:"tenants"`          // null means everybody's
 }
 
 // Running returns the cards of the workers that run, in no particular order. One that has
@@ -118,6 +120,9 @@ func (r *roster) card() (c Card, err error) {
 	w := r.p.Worker
 	c = Card{Name: w.Name, Host: w.Host, Labels: r.p.labels, Tenants: w.Tenants, Volumes: real(w.Volumes)}
 	c.Folders = append(slices.Clip(c.Volumes), real([]string{w.Config.Workspace})...)
+	if hasGit() && w.Checkouts != "" {
+		c.Repositories = w.Repositories
+	}
 	c.Agents, err = r.p.stage.fits()
 	slices.Sort(c.Agents)
 	return c, err
@@ -174,6 +179,8 @@ func (c *Card) can(w queue.Work) (able, sure bool) {
 		switch kind + "=" {
 		case onHost:
 			return value == c.Host
+		case inRepository:
+			return isAllowed(value, c.Repositories)
 		case inFolder:
 			sure = false
 			return isBelow(value, c.Folders)

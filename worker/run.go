@@ -58,6 +58,10 @@ func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool
 	if err == nil {
 		res, err = p.run(held, r, h, g)
 	}
+	if k, ok := h.(interface{ keep(context.Context) error }); ok && began {
+		// Before anybody else may have the session.
+		err = errors.Join(k.keep(ctx), err)
+	}
 	if began {
 		p.tally(func(c *Counts) { c.Running-- })
 		p.finish(ctx, begun, r.moved, res, err, log.Info)
@@ -161,6 +165,9 @@ func (p *pool) leftForLater(ctx context.Context, id string) (last int64) {
 
 // outcome decides what becomes of work after a run.
 func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, failure error) queue.Outcome {
+	if errors.As(failure, new(*placeFailure)) { // nobody else has the files
+		return queue.Outcome{State: queue.Parked, Reason: failure.Error()}
+	}
 	if errors.Is(context.Cause(ctx), errDrained) {
 		return queue.Outcome{State: queue.Ready, Well: true, Reason: "given back: " + errDrained.Error()}
 	}
@@ -255,7 +262,7 @@ func passes(err error) bool {
 	var hook *agent.HookError
 	var api *endpoint.Error
 	switch {
-	case errors.As(err, &hook), errors.Is(err, errExhausted), errors.Is(err, errGone), errors.As(err, &config), errors.Is(err, agent.ErrContextFull), errors.Is(err, agent.ErrEntriesLost), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrDamaged):
+	case errors.As(err, &hook), errors.As(err, new(*placeFailure)), errors.Is(err, errExhausted), errors.Is(err, errGone), errors.As(err, &config), errors.Is(err, agent.ErrContextFull), errors.Is(err, agent.ErrEntriesLost), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrDamaged):
 		return false
 	case errors.As(err, &api):
 		switch api.Class {

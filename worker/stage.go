@@ -107,7 +107,7 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 	if err != nil || why != "" {
 		return nil, "", err
 	}
-	workspace, err := f.workspace(w.Needs)
+	workspace, err := f.workspace(w.Session, w.Needs)
 	if err != nil {
 		return nil, "", nil // the folder has gone since
 	}
@@ -131,8 +131,12 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 		}
 		f.urls[w.Agent] = url // if it is wrong in another way, the run says so
 	}
+	place := repositoryOf(w.Needs)
 	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
 		cfg.Locked = locked
+		if place != "" {
+			return f.checkoutOf(w.Session).open(ctx, cfg, place)
+		}
 		h, err := host.Open(ctx, cfg)
 		if err != nil {
 			return nil, err // and not a nil *host.Host

@@ -80,7 +80,7 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 		return r, &host.ConfigError{Err: err}
 	}
 	if j.Place != nil {
-		if err := j.Place.check(); err != nil {
+		if err := j.Place.Check(); err != nil {
 			return r, &host.ConfigError{Err: err}
 		}
 	}

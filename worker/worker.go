@@ -53,6 +53,12 @@ type Worker struct {
 	// Volumes are folders, as full paths, in which sessions may work if their [Place] says so,
 	// and in those below them. Work of one machine may also be in the workspace.
 	Volumes []string
+	// Repositories are the addresses of git repositories of which it may make checkouts for
+	// sessions whose [Place] says so. One that ends in "/" stands for all below it.
+	Repositories []string
+	// Checkouts is the folder for these checkouts. "" means that there are none. An approval
+	// holds for a call in one folder, so it has the same path at all workers.
+	Checkouts string
 	// Tenants are those whose work it does. Nil means everybody's.
 	Tenants []string
 	// Caps are the most runs at once of a tenant, over all workers.
@@ -563,7 +569,7 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why string, err error) {
 	if lacks := p.want().Lacks(w); len(lacks) > 0 {
 		why = needed + "a worker " + described(lacks, "with the labels ")
-		if _, err := p.workspace(lacks); err != nil {
+		if _, err := p.workspace(w.Session, lacks); err != nil {
 			why += ": " + err.Error()
 		}
 		return why, nil
