@@ -288,7 +288,10 @@ func fileOptions() (agentfile.Options, error) {
 // answersFolder returns the folder for answers of agents in messages. It is in the
 // user's cache folder, and never beside a file, which may come from somebody else.
 // It is "" if the user has no such folder; then answers are not stored.
-func answersFolder(env environment) string {
+func answersFolder(env environment) string { return cacheFolder(env, "answers") }
+
+// cacheFolder returns a folder in the user's cache folder, or "" if there is none.
+func cacheFolder(env environment, name string) string {
 	dir := env["XDG_CACHE_HOME"]
 	if !filepath.IsAbs(dir) {
 		switch runtime.GOOS {
@@ -303,7 +306,7 @@ func answersFolder(env environment) string {
 	if !filepath.IsAbs(dir) {
 		return ""
 	}
-	return filepath.Join(dir, "antiphon", "answers")
+	return filepath.Join(dir, "antiphon", name)
 }
 
 // Validate refuses an empty --session and an empty prompt, for example from an unset

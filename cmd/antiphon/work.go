@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 	"github.com/antiphon-go/antiphon/worker"
 )
@@ -35,6 +36,7 @@ type workCommand struct {
 	List     workListCommand     `cmd:"" help:"List the work, also what is done."`
 	Park     workParkCommand     `cmd:"" help:"Stop work at once, until it is retried."`
 	Retry    workRetryCommand    `cmd:"" help:"Make parked work ready again."`
+	Patch    workPatchCommand    `cmd:"" help:"Print what a session has changed in the repository that is its place, for git apply."`
 	Drain    workDrainCommand    `cmd:"" help:"Park all that is ready, and wait until nothing runs."`
 	Schedule workScheduleCommand `cmd:"" help:"Leave work at certain times: add, list and remove schedules."`
 	Limits   workLimitsCommand   `cmd:"" help:"List or set what all workers together may do at an endpoint."`
@@ -72,6 +74,7 @@ type workStartCommand struct {
 	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
 	Host    string         `placeholder:"NAME" help:"The name of this machine, for work whose files it alone has. Default: the machine's own name."`
 	Volumes []string       `placeholder:"DIR" sep:"," help:"Folders in which sessions may work if their --place says so, and in those below them. Work of this machine may also be in the current folder."`
+	Repos   []string       `name:"repositories" placeholder:"URL" sep:"," help:"Git repositories of which this worker makes checkouts, for sessions whose --place says so: URLs or full paths, and all below those that end in /."`
 	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
 	Caps    map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
 	Runs    int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
@@ -134,6 +137,12 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		c.Volumes[i] = path
 	}
+	for i, address := range c.Repos {
+		if address == "" {
+			return usage(errors.New("--repositories: an address is empty"))
+		}
+		c.Repos[i] = fullAddress(address)
+	}
 	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
 	}
@@ -155,7 +164,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
-			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
+			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
 			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
 		machine, err := os.Hostname()
@@ -216,6 +225,41 @@ func (c *workStartCommand) config(std stdio, env environment) (cfg host.Config, 
 func workConfig(std stdio, env environment) (host.Config, error) {
 	options, err := fileOptions()
 	return host.Config{Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env), FrontEnd: front(std, env, true)}, err
+}
+
+// workPatchCommand is antiphon work patch.
+type workPatchCommand struct {
+	Session string `arg:"" help:"The session."`
+}
+
+// Run prints a patch.
+func (c *workPatchCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	all := work.sessions()
+	return all.opened(ctx, env, false, func(in keeper) error {
+		info, err := findWhole(ctx, in, c.Session, false)
+		if err != nil {
+			return err
+		}
+		changes, err := worker.ChangesOf(ctx, in, info.ID)
+		if errors.Is(err, session.ErrNotFound) {
+			err = usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		value := struct {
+			Repository string `json:"repository"`
+			Reference  string `json:"reference"`
+			Commit     string `json:"commit"`
+			Patch      string `json:"patch"`
+		}{changes.Repository, changes.Reference, changes.Commit, string(changes.Patch)}
+		if work.JSON {
+			return all.printJSON(std, value)
+		}
+		fmt.Fprintf(std.err, "antiphon: changes to the commit %s of %s\n", changes.Commit, visible(changes.Repository))
+		_, err = std.out.Write(changes.Patch)
+		return err
+	})
 }
 
 // workerAgents returns the agreements of the user about what workers may run. They are in

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -140,7 +141,7 @@ func TestWorkPlace(t *testing.T) {
 	}
 	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
 	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  call append_to_file {\"path\": \"a\", \"content\": \"b\"}\nturn\n  say Done.\n")
-	for place, want := range map[string]string{"git:main": "cannot fetch a repository", "volume": "volume:DIR", "none:x": "has no folder", "disk": "host, host:DIR", ":x": "host, host:DIR"} {
+	for place, want := range map[string]string{"git:main": "git:URL#REF", "git:https://a:b@example.org/x#main": "no user, password", "volume": "volume:DIR", "none:x": "has no folder", "disk": "host, host:DIR", ":x": "host, host:DIR"} {
 		for _, args := range [][]string{{"work", "submit", file, "s"}, {"work", "schedule", "add", "s", "@daily", file}} {
 			if o := program(t, append(args, "Hello", "--place", place, "--store", "s.db")...); o.code != exitUsage || !strings.Contains(o.err, want) {
 				t.Errorf("%v --place %s: exit code %d\n%s", args, place, o.code, o.err)
@@ -166,6 +167,43 @@ func TestWorkPlace(t *testing.T) {
 	}
 	if text := read(t, filepath.Join(dir, "repo", "a")); text != "bb" {
 		t.Errorf("%q", text)
+	}
+}
+
+// A session whose place is a repository works in a checkout in the cache folder, and its
+// patch is printed.
+func TestWorkRepository(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, folder := range []string{"agents", "repo"} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"init", "--quiet", "--initial-branch=main"}, {"-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "--quiet", "--allow-empty", "-m", "m"}} {
+		if out, err := exec.Command("git", append([]string{"-C", "repo"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+	}
+	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
+	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  call append_to_file {\"path\": \"a\", \"content\": \"b\\n\"}\nturn\n  say Done.\n")
+	env := []string{"XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
+	for _, args := range [][]string{
+		{"work", "submit", file, "fix", "Hello", "--place", "git:repo#main", "--store", "s.db"},
+		{"work", "--agents", "agents", "--trust", "--store", "s.db", "--once", "--repositories", "repo"},
+	} {
+		if o := programEnv(t, env, args...); o.code != 0 {
+			t.Fatalf("%v: %s", args, o.err)
+		}
+	}
+	o := programEnv(t, env, "work", "patch", "fix", "--store", "s.db")
+	wantAll(t, "the patch", o.out, "+++ b/a\n", "+b\n")
+	wantAll(t, "the message", o.err, filepath.Join(dir, "repo"))
+	if found, err := filepath.Glob(filepath.Join(dir, "cache", "antiphon", "checkouts", "sessions", "fix-*", "files", "a")); err != nil || len(found) != 1 {
+		t.Errorf("the checkout is not in the cache folder: %v", err)
 	}
 }
 
