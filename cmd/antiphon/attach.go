@@ -34,6 +34,7 @@ type attached struct {
 	inside   int                     // subagents that are at work
 	stopped  *session.Stopped        // how the run ended, or nil
 	delivers int                     // how often the person said something
+	live     string                  // the text of a message that was shown before its entry
 }
 
 // lookAfter is how long the log of an attached session may stay silent before it is checked
@@ -124,15 +125,15 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 	watching, end := context.WithCancel(ctx)
 	defer end()
 	type watched struct {
-		entry session.Entry
+		event agent.Event
 		err   error
 	}
 	entries := make(chan watched)
 	go func() {
 		defer close(entries)
-		for e, err := range a.src.watch(watching, a.info.ID, a.shown) {
+		for ev, err := range a.src.watch(watching, a.info.ID, a.shown) {
 			select {
-			case entries <- watched{e, err}:
+			case entries <- watched{ev, err}:
 			case <-watching.Done():
 				return
 			}
@@ -152,7 +153,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 			if w.err != nil || !open {
 				return a.left(ctx, w.err)
 			}
-			if err := a.take(w.entry); err != nil {
+			if err := a.take(w.event); err != nil {
 				return err
 			}
 			if a.stopped != nil {
@@ -186,8 +187,17 @@ func (a *attached) left(ctx context.Context, err error) error {
 	return err
 }
 
-// take shows an entry, and notes what it asks of the person.
-func (a *attached) take(e session.Entry) error {
+// take shows an event, and notes what an entry asks of the person.
+func (a *attached) take(ev agent.Event) error {
+	if d, ok := ev.(agent.Delta); ok {
+		a.live += d.Text
+		return a.show.show(d)
+	}
+	e, ok := ev.(agent.Recorded)
+	if !ok {
+		return nil
+	}
+	a.settle(e)
 	a.shown = e.Seq
 	switch b := e.Body.(type) {
 	case session.InputItem:
@@ -209,7 +219,32 @@ func (a *attached) take(e session.Entry) error {
 	case session.Stopped:
 		a.stopped = &b
 	}
-	return a.show.show(agent.Recorded{Entry: e})
+	return a.show.show(e)
+}
+
+// settle ends a text that was shown before its entry: what the entry has more is added, and a
+// text that differs or has no entry does not count as shown.
+func (a *attached) settle(e agent.Recorded) {
+	live := a.live
+	switch b := e.Body.(type) {
+	case session.OutputItem:
+		m, err := item.As[item.Message](b.Item)
+		if err != nil {
+			return
+		}
+		if rest, same := strings.CutPrefix(m.Content.Display(), live); same && live != "" {
+			a.show.text(rest)
+			a.live = ""
+			return
+		}
+	case session.RunStarted, session.TurnStarted, session.TurnEnded, session.Stopped:
+	default:
+		return
+	}
+	if a.live = ""; live != "" {
+		a.show.endLine()
+		a.show.spoke = false
+	}
 }
 
 // askNext asks the person about a call that waits, if one does and everything before it was

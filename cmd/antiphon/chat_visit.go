@@ -120,7 +120,7 @@ func (v *visitor) rests() {
 func (v *visitor) stay(ctx context.Context) error {
 	t := v.t
 	watching, end := context.WithCancel(ctx)
-	prompts, entries := make(chan string), make(chan session.Entry)
+	prompts, entries := make(chan string), make(chan agent.Event)
 	var failed error // of watching, once entries is closed
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -140,12 +140,12 @@ func (v *visitor) stay(ctx context.Context) error {
 	})
 	reading.Go(func() {
 		defer close(entries)
-		for e, err := range v.src.watch(watching, v.info.ID, v.shown) {
+		for ev, err := range v.src.watch(watching, v.info.ID, v.shown) {
 			if failed = err; err != nil {
 				return
 			}
 			select {
-			case entries <- e:
+			case entries <- ev:
 			case <-watching.Done():
 				return
 			}
@@ -162,11 +162,11 @@ func (v *visitor) stay(ctx context.Context) error {
 			return err
 		}
 		select {
-		case e, open := <-entries:
+		case ev, open := <-entries:
 			if !open {
 				return cmp.Or(failed, v.leave(ctx))
 			}
-			if err := v.happened(ctx, e); err != nil {
+			if err := v.happened(ctx, ev); err != nil {
 				return err
 			}
 		case text, open := <-prompts:
@@ -197,8 +197,12 @@ func (v *visitor) leave(ctx context.Context) error {
 	return io.EOF
 }
 
-// happened shows an entry.
-func (v *visitor) happened(ctx context.Context, e session.Entry) error {
+// happened shows an event.
+func (v *visitor) happened(ctx context.Context, ev agent.Event) error {
+	e, ok := ev.(agent.Recorded)
+	if !ok {
+		return v.take(ev)
+	}
 	v.since = time.Time{}
 	switch e.Body.(type) {
 	case session.RunStarted:
@@ -212,7 +216,7 @@ func (v *visitor) happened(ctx context.Context, e session.Entry) error {
 	case session.OutputItem, session.TurnEnded:
 		v.t.face.endText()
 	}
-	v.t.count(e)
+	v.t.count(e.Entry)
 	v.t.tell()
 	return err
 }

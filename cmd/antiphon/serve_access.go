@@ -176,6 +176,7 @@ type serving struct {
 	guard     *access.Guard
 	ledger    *access.Ledger
 	audit     *audit.Log // nil if there is none
+	live      sessions.Live
 
 	mu       sync.Mutex
 	backends []*agents.Backend
@@ -263,7 +264,7 @@ func (s *serving) server(project string) (*server.Server, error) {
 	}
 	b := s.agents
 	if project != "" {
-		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Owner: project}
+		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Live: s.live.Event, Owner: project}
 	}
 	b.Recover(context.Background())
 	s.mu.Lock()
@@ -286,7 +287,7 @@ func (s *serving) server(project string) (*server.Server, error) {
 // sessions returns the routes for front ends. There are none without keys: every program of
 // the machine could read all conversations, and speak in them. V3
 func (s *serving) sessions(project string) *sessions.Handler {
-	h := &sessions.Handler{Store: s.store, Owner: project, Log: func(err error) { s.errors.Print(unbroken(err.Error())) }}
+	h := &sessions.Handler{Store: s.store, Owner: project, Live: &s.live, Log: func(err error) { s.errors.Print(unbroken(err.Error())) }}
 	if s.audit != nil {
 		h.Record = s.audit.Write
 	}

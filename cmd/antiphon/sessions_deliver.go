@@ -279,10 +279,14 @@ func answerTo(ctx context.Context, src source, log []session.Entry, p agent.Pend
 			asked = e.Seq
 		}
 	}
-	for e, err := range src.watch(ctx, p.Session, asked) {
+	for ev, err := range src.watch(ctx, p.Session, asked) {
 		if err != nil {
 			<-ctx.Done() // the person may answer all the same
 			return nil
+		}
+		e, ok := ev.(agent.Recorded)
+		if !ok {
+			continue
 		}
 		switch b := e.Body.(type) {
 		case session.Approval:

@@ -22,8 +22,9 @@ import (
 type source interface {
 	// entries returns the log of the session with an id: this one, or one nested in it.
 	entries(ctx context.Context, id string) ([]session.Entry, error)
-	// watch yields the entries of such a log after a number, and those that follow.
-	watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error]
+	// watch yields the entries of such a log after a number, and those that follow; and from a
+	// server, pieces of the text of a message before its entry.
+	watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error]
 	// say delivers what the person said; with later, it waits for the end of the run.
 	say(ctx context.Context, text string, later bool) error
 	// stop asks the run to stop.
@@ -54,14 +55,18 @@ func (s *stored) entries(ctx context.Context, id string) ([]session.Entry, error
 	return log.Log(), nil
 }
 
-func (s *stored) watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
-	return func(yield func(session.Entry, error) bool) {
+func (s *stored) watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
 		w, err := as[session.Watcher](s.in, "be watched")
 		if err != nil {
-			yield(session.Entry{}, err)
+			yield(nil, err)
 			return
 		}
-		w.Watch(ctx, id, after)(yield)
+		for e, err := range w.Watch(ctx, id, after) {
+			if !yield(agent.Recorded{Entry: e}, err) {
+				return
+			}
+		}
 	}
 }
 

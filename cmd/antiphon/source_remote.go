@@ -97,15 +97,18 @@ func (r *remote) entries(ctx context.Context, id string) (log []session.Entry, e
 	return log, ctx.Err()
 }
 
-func (r *remote) watch(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
-	return func(yield func(session.Entry, error) bool) {
+func (r *remote) watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error] {
+	return func(yield func(agent.Event, error) bool) {
 		for ev, err := range r.client.Watch(ctx, r.id, id, after) {
 			if err != nil {
-				yield(session.Entry{}, err)
+				yield(nil, err)
 				return
 			}
 			r.tell(ev)
-			if ev.Entry != nil && !yield(*ev.Entry, nil) {
+			if ev.Entry != nil && !yield(agent.Recorded{Entry: *ev.Entry}, nil) {
+				return
+			}
+			if ev.Text != nil && !yield(agent.Delta{Kind: agent.DeltaText, Text: ev.Text.Text}, nil) {
 				return
 			}
 		}

@@ -1037,6 +1037,8 @@ var types = []typ{
 	{"server/sessions", reflect.TypeFor[sessions.Client]()},
 	{"server/sessions", reflect.TypeFor[sessions.Event]()},
 	{"server/sessions", reflect.TypeFor[sessions.Handler]()},
+	{"server/sessions", reflect.TypeFor[sessions.Live]()},
+	{"server/sessions", reflect.TypeFor[sessions.Text]()},
 	{"server/sessions", reflect.TypeFor[sessions.Status]()},
 	{"server/sessions", reflect.TypeFor[sessions.Session]()},
 	{"server/sessions", reflect.TypeFor[sessions.Page]()},

@@ -66,6 +66,11 @@ type Backend struct {
 	// be nil.
 	Log func(err error)
 
+	// Live is told the events of each run as they come, with the id of its session, and nil when
+	// it has ended: see Live in package server/sessions. It must be safe for concurrent use, and not wait.
+	// It may be nil.
+	Live func(session string, ev agent.Event)
+
 	memory ephemeral // sessions of responses that are not stored, or of all
 
 	// KeepStreams is how long the events of a background response that was streamed are kept
@@ -308,11 +313,17 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 func (b *Backend) runs(ctx context.Context, run *active, s *shown, w *server.Writer) error {
 	h := run.host
 	var failure error
+	live := b.Live
+	if live == nil {
+		live = func(string, agent.Event) {}
+	}
+	defer live(h.Session.ID(), nil)
 	for ev, err := range h.Stream(ctx, "") {
 		if err != nil {
 			failure = err
 			continue
 		}
+		live(h.Session.ID(), ev)
 		if e, ok := ev.(agent.Recorded); ok && cancels(e.Entry, run.id) {
 			run.cancelled = true
 		}

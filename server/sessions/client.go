@@ -53,12 +53,15 @@ type Client struct {
 	link link
 }
 
-// Event is an event of a session: either Entry or Session is set.
+// Event is an event of a session: one of Entry, Session and Text is set.
 type Event struct {
 	// Entry is an entry of the log.
 	Entry *session.Entry
 	// Session is what the session is like now.
 	Session *Session
+	// Text is more of a message that the model writes, if the server runs the session itself.
+	// No piece is yielded twice, also if the connection was lost meanwhile.
+	Text *Text
 }
 
 // usualPatience is three times the silence of a server.
@@ -147,13 +150,14 @@ func (c *Client) Read(ctx context.Context, id, log string, after int64) iter.Seq
 
 func (c *Client) stream(ctx context.Context, id, log string, after int64, follow bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		var wrote Text
 		for try := (retry{}); ; {
-			s := streaming{c: c, id: id, log: log, after: after, follow: follow}
+			s := streaming{c: c, id: id, log: log, after: after, follow: follow, wrote: wrote}
 			more := s.run(ctx, func(ev Event) bool {
 				try = retry{}
 				return yield(ev, nil)
 			})
-			after = s.after
+			after, wrote = s.after, s.wrote
 			switch {
 			case !more || ctx.Err() != nil:
 				return
@@ -176,6 +180,7 @@ type streaming struct {
 	after   int64 // the last entry that was yielded
 	follow  bool
 	end     int64 // the last entry when the stream began
+	wrote   Text  // where the text that was yielded ends
 	err     error // why it ended
 }
 
@@ -250,10 +255,32 @@ func (s *streaming) event(ev sse.Event) (one Event, ok bool, err error) {
 			return one, false, fmt.Errorf("entry %d came after entry %d", e.Seq, s.after)
 		}
 		s.after, one.Entry = e.Seq, &e
+	case typeText:
+		t := new(Text)
+		if err := json.Unmarshal(ev.Data, t, asIs); err != nil {
+			return one, false, &finalError{fmt.Errorf("the server sent what is not a text: %w", err)}
+		}
+		one.Text, ok = s.text(t)
+		return one, ok, nil
 	default:
 		return one, false, nil
 	}
 	return one, true, nil
+}
+
+// text returns what is new of a text.
+func (s *streaming) text(t *Text) (*Text, bool) {
+	have := 0
+	if s.wrote.After == t.After {
+		have = s.wrote.At
+	}
+	end := t.At + len(t.Text)
+	if t.After > s.after || t.At < 0 || t.At > have || end <= have {
+		return nil, false
+	}
+	t.Text, t.At = t.Text[have-t.At:], have
+	s.wrote = Text{After: t.After, At: end}
+	return t, true
 }
 
 func (c *Client) patience() time.Duration {

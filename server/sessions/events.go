@@ -37,6 +37,7 @@ const (
 const (
 	typeSession = "session" // the data is a Session
 	typeEntry   = "entry"   // the data is an entry of the log, as session.AppendEntry writes it
+	typeText    = "text"    // the data is a Text
 )
 
 // events serves GET /antiphon/v1/sessions/{id}/events: the entries of the log after a
@@ -74,7 +75,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request, info session.In
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
-	s := &stream{h: h, ctx: r.Context(), info: info, out: sse.NewWriter(w)}
+	s := &stream{h: h, ctx: r.Context(), info: info, out: sse.NewWriter(w), sent: after}
 	if follow {
 		s.follow(watcher, log.ID, after)
 	} else {
@@ -109,6 +110,8 @@ type stream struct {
 
 	told  string // the last session event
 	state Session
+	sent  int64 // the last entry
+	wrote Text  // the last text
 }
 
 // read sends the entries that there are.
@@ -159,6 +162,9 @@ func (s *stream) follow(in session.Watcher, id string, after int64) {
 	defer quiet.Stop()
 	next := time.NewTimer(s.pause())
 	defer next.Stop()
+	more, unread := s.h.Live.read(id)
+	defer unread()
+	var text <-chan time.Time // when more of a text is sent
 	for {
 		err := error(nil)
 		select {
@@ -171,6 +177,21 @@ func (s *stream) follow(in session.Watcher, id string, after int64) {
 			}
 			if err = s.entry(e); err == nil && changes(e.Body) {
 				next.Reset(settles)
+			}
+			if s.h.Live != nil && text == nil { // a text may have waited for the entry
+				text = time.After(batch)
+			}
+		case <-more:
+			if text == nil {
+				text = time.After(batch)
+			}
+			continue
+		case <-text:
+			text = nil
+			if t, ok := s.h.Live.next(id, s.wrote, s.sent); !ok {
+				continue
+			} else if err = s.write(t); err == nil {
+				s.wrote = t
 			}
 		case <-next.C:
 			told := s.told
@@ -216,7 +237,18 @@ func (s *stream) entry(e session.Entry) (err error) {
 		s.broken(err)
 		return err
 	}
+	s.sent = e.Seq
 	return s.out.Numbered(e.Seq, typeEntry, s.line)
+}
+
+// write sends a piece of a text.
+func (s *stream) write(t Text) error {
+	line, err := json.Marshal(t, asIs)
+	if err != nil {
+		s.broken(err)
+		return err
+	}
+	return s.out.Event(typeText, line)
 }
 
 // look sends what the session is like now, if that changed.

@@ -44,6 +44,9 @@ type Handler struct {
 	// Record is called before an answer about a call counts, with what an audit log should
 	// have of it. An error refuses the answer. It may be nil.
 	Record func(ctx context.Context, records ...audit.Record) error
+	// Live has the texts that are being written by runs of this process. Nil means that streams
+	// have whole entries alone.
+	Live *Live
 	// Log receives errors that clients are not told, such as those of the store. It may be
 	// nil.
 	Log func(err error)
