@@ -120,7 +120,7 @@ func (r *roster) card() (c Card, err error) {
 	w := r.p.Worker
 	c = Card{Name: w.Name, Host: w.Host, Labels: r.p.labels, Tenants: w.Tenants, Volumes: real(w.Volumes)}
 	c.Folders = append(slices.Clip(c.Volumes), real([]string{w.Config.Workspace})...)
-	if hasGit() && w.Checkouts != "" {
+	if w.Checkouts != "" && hasGit() {
 		c.Repositories = w.Repositories
 	}
 	c.Agents, err = r.p.stage.fits()

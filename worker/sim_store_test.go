@@ -7,8 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/internal/lease"
@@ -36,6 +39,10 @@ const (
 	noHeirs defect = "work of the dead is left"
 	// Nobody notices work of a worker that died if nobody else can do it.
 	noLost defect = "work of the lost is left"
+	// Workers do not know of each other.
+	noCards defect = "nobody reads the roster"
+	// A worker that died counts as one that runs.
+	oldCards defect = "the roster forgets nobody"
 )
 
 // simStore is a process's store. It reports appends to the auditor, and has the defect of
@@ -142,3 +149,59 @@ func (s *simStore) Candidates(ctx context.Context, want queue.Want) ([]queue.Wor
 	}
 	return list, err
 }
+
+// rosterStore is a process's store in a world that keeps a roster.
+type rosterStore struct {
+	*simStore
+	// others are the workers that ran when the process looked last.
+	others []string
+}
+
+// card is what the database knows of a worker.
+type card struct {
+	queue.Present
+	name  string // of its process
+	until time.Time
+}
+
+// Enter implements [queue.Roster].
+func (s *rosterStore) Enter(ctx context.Context, w queue.Present, lasts time.Duration) error {
+	return s.p.call(ctx, "enter", func() error {
+		s.w.cards[w.ID] = card{w, s.p.name, time.Now().Add(lasts)}
+		return nil
+	})
+}
+
+// Roster implements [queue.Roster].
+func (s *rosterStore) Roster(ctx context.Context) (list []queue.Present, err error) {
+	err = s.p.call(ctx, "roster", func() error {
+		list, s.others = nil, nil
+		for _, id := range slices.Sorted(maps.Keys(s.w.cards)) {
+			if c := s.w.cards[id]; s.w.bad == oldCards || c.until.After(time.Now()) {
+				list = append(list, c.Present)
+				s.others = append(s.others, c.name)
+			}
+		}
+		if s.w.bad == noCards {
+			list = nil
+		}
+		return nil
+	})
+	return list, err
+}
+
+// Move implements [queue.Queue]. Work that another worker can do, as the process could
+// know, is not parked for want of one.
+func (s *rosterStore) Move(ctx context.Context, w queue.Work, to queue.State, reason string) error {
+	able := s.w.only[w.Session]
+	if to == queue.Parked && strings.HasPrefix(reason, needed) {
+		for _, name := range s.others {
+			if able == "" || strings.HasPrefix(name, able+".") {
+				s.w.problem("the work of %s is parked, although %s can do it: %s", w.Session, name, reason)
+			}
+		}
+	}
+	return s.simStore.Move(ctx, w, to, reason)
+}
+
+var _ queue.Roster = (*rosterStore)(nil)

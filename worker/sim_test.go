@@ -166,7 +166,7 @@ func TestSimulationReplays(t *testing.T) {
 // The simulation finds what is wrong: each fault that is planted on purpose, within a
 // number of schedules.
 func TestSimulationFindsFaults(t *testing.T) {
-	for _, bad := range []defect{noEpochs, earlyLook, noWake, noKeys, lostAppend, noHeirs, noLost} {
+	for _, bad := range []defect{noEpochs, earlyLook, noWake, noKeys, lostAppend, noHeirs, noLost, noCards, oldCards} {
 		t.Run(string(bad), func(t *testing.T) {
 			t.Parallel()
 			const most = 2000

@@ -46,6 +46,12 @@ type world struct {
 	place, gone bool
 	parked      bool // the session's work was parked because of it
 
+	// only are the workers that can do the work of a session, if not all can.
+	only map[string]string
+	// cards are the workers that the database knows of, in worlds with a roster.
+	cards  map[string]card
+	roster bool
+
 	ledger   map[string]agenttest.CallCounts
 	inputs   map[string]string // the sessions of texts that were said
 	problems []string
@@ -71,6 +77,13 @@ func newWorld(seed uint64, bad defect) *world {
 		w.asking = 4 * time.Second
 	}
 	w.place = seed%3 == 0
+	w.roster, w.cards, w.only = seed%4 != 0, map[string]card{}, map[string]string{}
+	if w.place {
+		w.only["s0"] = "w0"
+	}
+	if seed%5 < 2 {
+		w.only["s1"] = "w1" // it has a label that the others lack
+	}
 	w.ended, w.end = context.WithCancel(context.Background())
 	for n := range 2 + w.r.IntN(2) {
 		w.after(w.between(0, time.Second), func() { w.work(fmt.Sprint("w", n)) })
@@ -124,13 +137,16 @@ func (w *world) work(name string) {
 	w.workers = append(w.workers, p)
 	st := w.open(p)
 	work := &Worker{
-		Name: p.name, Host: "h" + name[1:], Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
+		Name: p.name, Host: "h" + name[1:], Labels: []string{"label of " + name}, Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
 		Backoff: func(attempt int) time.Duration { return time.Duration(min(attempt, 5)) * 777 * time.Millisecond },
 		stage:   &simStage{w, p, st, w.agent(p)},
 
 		ApprovalTime: w.asking, Approvers: []string{"ann", "ben"},
 	}
 	work.Config.Store = st
+	if w.roster {
+		work.Config.Store = &rosterStore{simStore: st}
+	}
 	w.log(p, "is", "started")
 	w.all.Go(func() {
 		defer stop()
@@ -244,8 +260,12 @@ func (w *world) submit(st *simStore, id string, d session.Delivery) error {
 		return err
 	}
 	work := queue.Work{Session: id, Agent: simAgent}
-	if w.place && id == "s0" {
-		work.Needs = Place{Host: "h0"}.Needs()
+	switch only := w.only[id]; {
+	case only == "":
+	case id == "s0":
+		work.Needs = Place{Host: "h" + only[1:]}.Needs()
+	default:
+		work.Needs = []string{"label of " + only}
 	}
 	return r.enqueue(ctx, st, st, before, work, d)
 }
