@@ -140,6 +140,8 @@ func (t *dialogue) sit(ctx context.Context, std stdio, in, out *os.File) (_ cont
 	}
 	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
 	t.who = newPerson(t.std)
+	t.who.edits = t.face.edit
+	t.face.pasting(t.pasted)
 	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	return ctx, nil
 }
@@ -383,8 +385,6 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 	}
 	t.spoke = !h.Fresh()
 	t.face.complete(t.values)
-	t.who.edits = t.face.edit
-	t.face.pasting(t.pasted)
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
 	t.printer(h.Session.Entries())
 	t.answers = whoAnswers(h, &cfg)
