@@ -9,11 +9,14 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -118,8 +121,63 @@ var conformant = map[string]string{
 	"steps.script":               "turn\n  call read_directory {\"path\":\".\"}\nturn\n  say Done.\n",
 }
 
-// The protocol's own conformance client accepts the server in what agents have: it starts
-// as a process each time, so this takes some seconds.
+// mcpRelay serves over standard input and output in this process, and passes messages of HTTP
+// clients as they are: the conformance client knows HTTP alone. It returns the URL.
+func mcpRelay(t *testing.T, args ...string) string {
+	t.Helper()
+	in, input := io.Pipe()
+	output, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		code <- run(context.Background(), append([]string{"mcp"}, args...), []string{"XDG_DATA_HOME=" + t.TempDir()}, stdio{in, out, io.Discard})
+		out.Close()
+	}()
+	var mu sync.Mutex
+	lines := bufio.NewReader(output)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		mu.Lock() // one request after the other
+		defer mu.Unlock()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = input.Write(append(bytes.ReplaceAll(body, []byte("\n"), nil), '\n'))
+		if !bytes.Contains(body, []byte(`"id":`)) { // a notification
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		for {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if bytes.Contains(line, []byte(`"method":`)) { // a notification of the server
+				continue
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(line)
+			return
+		}
+	}))
+	t.Cleanup(func() {
+		srv.Close()
+		input.Close()
+		if got := <-code; got != exitOK {
+			t.Errorf("exit code %d", got)
+		}
+	})
+	return srv.URL
+}
+
+// The protocol's own conformance client accepts the server in what agents have, also over
+// standard input and output: agents are tools, and their prompts are prompts. It starts
+// as a process each time, so this takes some seconds. X4
 func TestMCPConformance(t *testing.T) {
 	client := mcpPackage(t, "conformance", "dist", "index.js")
 	dir := t.TempDir()
@@ -133,12 +191,20 @@ func TestMCPConformance(t *testing.T) {
 		scenarios = "server-initialize tools-call-simple-text"
 	}
 	passed := regexp.MustCompile(`Passed: ([1-9]\d*)/([1-9]\d*), 0 failed`)
-	for name := range strings.FieldsSeq(scenarios) {
-		cmd := exec.CommandContext(t.Context(), client[0], client[1], "server", "--url", url, "--scenario", name)
-		cmd.Dir = t.TempDir()
-		out, err := cmd.CombinedOutput()
-		if m := passed.FindSubmatch(out); err != nil || m == nil || !bytes.Equal(m[1], m[2]) {
-			t.Errorf("%s: %v\n%s", name, err, out)
+	accepted := func(url, scenarios string) {
+		for name := range strings.FieldsSeq(scenarios) {
+			cmd := exec.CommandContext(t.Context(), client[0], client[1], "server", "--url", url, "--scenario", name)
+			cmd.Dir = t.TempDir()
+			out, err := cmd.CombinedOutput()
+			if m := passed.FindSubmatch(out); err != nil || m == nil || !bytes.Equal(m[1], m[2]) {
+				t.Errorf("%s at %s: %v\n%s", name, url, err, out)
+			}
+		}
+	}
+	accepted(url, scenarios)
+	if !testing.Short() {
+		for _, name := range []string{"tools-call-simple-text", "prompts-get-simple"} { // each is a client of its own
+			accepted(mcpRelay(t, dir, "--store", filepath.Join(t.TempDir(), "s.db")), name)
 		}
 	}
 }
