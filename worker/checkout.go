@@ -173,8 +173,18 @@ func (c *checkout) files() string { return filepath.Join(c.dir, "files") }
 
 func (c *checkout) statePath() string { return filepath.Join(c.dir, "state.json") }
 
+// take locks the checkout. A worker of this machine that lost the session, because it is
+// frozen or cut off, may have it still. Then another machine goes on.
+func (c *checkout) take() (err error) {
+	c.lock, err = filelock.Take(filepath.Join(c.dir, "lock"))
+	if errors.As(err, new(*filelock.BusyError)) {
+		err = fmt.Errorf("%w: the checkout %s: %w", session.ErrBusy, c.dir, err)
+	}
+	return err
+}
+
 // begin makes the files what they were when the last run of the session ended. The session
-// is locked.
+// is locked, and so is the checkout.
 func (c *checkout) begin(ctx context.Context, place string) (err error) {
 	in := c.w.Config.Store
 	address, ref, _ := strings.Cut(place, "#")
@@ -187,9 +197,6 @@ func (c *checkout) begin(ctx context.Context, place string) (err error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
-	}
-	if c.lock, err = filelock.Take(filepath.Join(c.dir, "lock")); err != nil { // a worker that has lost the session is still at it
-		return err
 	}
 	for _, left := range []string{c.git.index + ".lock", filepath.Join(c.git.repository, "refs", "antiphon", filepath.Base(c.dir)+".lock")} {
 		if err := os.Remove(left); err != nil && !errors.Is(err, fs.ErrNotExist) { // of a worker that was killed
@@ -576,6 +583,9 @@ type placed struct {
 func (c *checkout) open(ctx context.Context, cfg host.Config, place string) (conversation, error) {
 	locked := cfg.Locked
 	cfg.Locked = func(ctx context.Context, info session.Info) error {
+		if err := c.take(); err != nil { // before anything counts as an attempt
+			return err
+		}
 		if err := locked(ctx, info); err != nil {
 			return err
 		}

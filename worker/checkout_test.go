@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -294,6 +295,19 @@ func TestApprovalInRepository(t *testing.T) {
 	r.once(a)
 	r.is(id, queue.Waiting, "append_to_file")
 	r.allow(id)
+	// A frozen worker of this machine has the checkout still.
+	lock, err := filelock.Take(filepath.Join(filepath.Dir(files(t, a, id)), "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := r.row(id)
+	r.once(a)
+	if now := r.is(id, queue.Ready, ""); now.Attempts != before.Attempts {
+		t.Errorf("an attempt was counted: %+v", now)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
 	r.once(a)
 	r.is(id, queue.Done, "answered")
 	if got := contents(t, filepath.Join(files(t, a, id), "notes.txt")); got != "seen\n" {
