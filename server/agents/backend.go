@@ -289,6 +289,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 		b.mu.Unlock()
 	}
 	s := newShown(b.inner(ctx, h.Store), w, a.Name, id, names, h.Session.Log())
+	s.files = r.Stored
 	if err := w.Begin(id); err != nil {
 		return err
 	}

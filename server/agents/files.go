@@ -4,6 +4,7 @@
 package agents
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -123,7 +124,8 @@ func (b *Backend) keptFile(ctx context.Context, in string) (f keptFile, hash ses
 func (b *Backend) File(ctx context.Context, id string) (server.File, error) {
 	in, ok := fileSession(id)
 	if !ok {
-		return server.File{}, server.ErrNotFound
+		f, _, err := b.outputFile(ctx, id)
+		return f, err
 	}
 	f, _, err := b.keptFile(ctx, in)
 	return f.File, err
@@ -133,7 +135,8 @@ func (b *Backend) File(ctx context.Context, id string) (server.File, error) {
 func (b *Backend) OpenFile(ctx context.Context, id string) (io.ReadCloser, error) {
 	in, ok := fileSession(id)
 	if !ok {
-		return nil, server.ErrNotFound
+		_, content, err := b.outputFile(ctx, id)
+		return io.NopCloser(bytes.NewReader(content)), err
 	}
 	_, hash, err := b.keptFile(ctx, in)
 	if err != nil {
@@ -179,7 +182,10 @@ func (b *Backend) DeleteFile(ctx context.Context, id string) error {
 	if _, err := b.File(ctx, id); err != nil {
 		return err
 	}
-	in, _ := fileSession(id)
+	in, ok := fileSession(id)
+	if !ok {
+		return server.Invalid("unsupported_value", "", "The file '%s' is in the output of a tool, and is deleted with its response.", id)
+	}
 	err := b.store().Delete(ctx, in)
 	if errors.Is(err, session.ErrNotFound) {
 		err = server.ErrNotFound
@@ -323,16 +329,16 @@ func (in *inliner) data(id, param string) (f server.File, data string, err error
 	if err != nil {
 		return f, "", err
 	}
-	bytes, err := io.ReadAll(content)
+	whole, err := io.ReadAll(content)
 	if err = errors.Join(err, content.Close()); err != nil {
 		return f, "", err
 	}
-	kind := http.DetectContentType(bytes)
+	kind := http.DetectContentType(whole)
 	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
 		kind = cmp.Or(mime.TypeByExtension(path.Ext(f.Name)), kind)
 	}
 	kind, _, _ = strings.Cut(kind, ";")
-	return f, "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(bytes), nil
+	return f, "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(whole), nil
 }
 
 var _ server.Filer = (*Backend)(nil)

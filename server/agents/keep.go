@@ -269,6 +269,7 @@ func responseOf(in inner, log []session.Entry, p *part) (*api.Response, error) {
 // showPart writes what clients see of a response in a log.
 func showPart(in inner, w *server.Writer, label string, names []string, log []session.Entry, p *part) {
 	s := newShown(in, w, label, p.begin.ResponseID, names, log[:p.from])
+	s.files = true
 	for _, e := range log[p.from:p.to] {
 		s.entry(e)
 	}

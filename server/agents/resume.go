@@ -266,6 +266,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 	}
 	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
 	s := newShown(b.inner(ctx, h.Store), w, a.Name, run.id, names, earlier)
+	s.files = true
 	if err := w.Begin(run.id); err != nil {
 		return err
 	}

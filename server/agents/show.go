@@ -34,6 +34,7 @@ type shown struct {
 	carried []*line // calls that waited before the response began
 	inner   inner   // the logs of subagents
 	nested  bool    // of a subagent: only its calls are shown
+	files   bool    // images in outputs can be read as files
 }
 
 // inner returns the log of a subagent's session, which is empty if it cannot be read.
@@ -190,7 +191,7 @@ func (s *shown) entry(e session.Entry) {
 			l.inside = b.Session
 		}
 	case session.CallOutput:
-		s.output(b)
+		s.output(b, e.Seq)
 	case session.Note:
 		if n, ok := noteOf(e); ok && n.Kind == kindBroken && n.ResponseID == s.id {
 			items, _ := n.items() // this package has written them
@@ -234,7 +235,7 @@ func (s *shown) find(id string, number int) *line {
 }
 
 // output ends a call.
-func (s *shown) output(b session.CallOutput) {
+func (s *shown) output(b session.CallOutput, seq int64) {
 	l := s.find(b.CallID, 0)
 	if l == nil {
 		return
@@ -244,7 +245,7 @@ func (s *shown) output(b session.CallOutput) {
 		l.gone = true
 		return
 	}
-	text := displayed(b.Item)
+	text := s.marked(b.Item, seq)
 	l.call.Status, l.call.Output = item.StatusCompleted, text
 	if b.Failed || !l.allowed {
 		l.call.Status, l.call.Output, l.call.Error = item.StatusFailed, "", failedAs(text)
@@ -253,15 +254,11 @@ func (s *shown) output(b session.CallOutput) {
 
 // displayed returns an output as text.
 func displayed(it item.Item) string {
-	v, err := it.Decode()
-	if err != nil {
-		return ""
+	if c, ok := contentOf(it); ok {
+		return c.Display()
 	}
-	switch v := v.(type) {
-	case *item.FunctionCallOutput:
-		return v.Output.Display()
-	case *item.CustomToolCallOutput:
-		return v.Output.Display()
+	if _, err := it.Decode(); err != nil {
+		return ""
 	}
 	return it.JSON()
 }
