@@ -421,7 +421,7 @@ func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print.look = t.who.look
 	_, t.print.shows = t.face.(*liveFace)
 	t.calls = newOutline(t.env.Hider(), t.innerLog)
-	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Text: t.calls.text})
+	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Last: t.calls.last, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0
 	for e := range entries {
 		t.print.calls.Add(e)

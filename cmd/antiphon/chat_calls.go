@@ -196,38 +196,59 @@ func (l *heardCalls) say(mark string, it item.Item) {
 func nodeKey(of, id string) string { return of + "\x00" + id }
 
 // nodes returns the tree.
-func (o *outline) nodes() (list []tui.Node) {
+func (o *outline) nodes() []tui.Node {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.look()
-	shown := map[string]bool{} // an imported session may name one subagent many times, or itself
-	var under func(of string, depth int)
-	under = func(of string, depth int) {
-		l := o.logs[of]
-		if l == nil || shown[of] {
-			return
-		}
-		shown[of] = true
-		for _, c := range l.list {
-			label := c.tool
-			if about := aboutCall(c.arguments, o.hide); about != "" {
-				label += " " + about
-			}
-			label += ", " + c.state
-			if c.took > 0 {
-				label += ", " + duration(c.took)
-			}
-			n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
-			if inner := o.logs[c.agent]; c.agent != "" && inner != nil {
-				n.Version += inner.turns
-			}
-			list = append(list, n)
-			if c.agent != "" {
-				under(c.agent, depth+1)
-			}
-		}
+	return o.under("", 0, map[string]bool{})
+}
+
+// last returns the end of the tree: at least n nodes, unless there are fewer. What is before them costs
+// nothing.
+func (o *outline) last(n int) (list []tui.Node) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.look()
+	main := o.log("")
+	shown := map[string]bool{"": true}
+	for i := len(main.list) - 1; i >= 0 && len(list) < n; i-- {
+		list = append(o.node("", main.list[i], 0, shown), list...)
 	}
-	under("", 0)
+	return list
+}
+
+// under returns the nodes of a session's calls. Shown are the sessions whose calls are in the tree: an
+// imported session may name one subagent many times, or itself.
+func (o *outline) under(of string, depth int, shown map[string]bool) (list []tui.Node) {
+	l := o.logs[of]
+	if l == nil || shown[of] {
+		return nil
+	}
+	shown[of] = true
+	for _, c := range l.list {
+		list = append(list, o.node(of, c, depth, shown)...)
+	}
+	return list
+}
+
+// node returns the node of a call, and those below it.
+func (o *outline) node(of string, c *seenCall, depth int, shown map[string]bool) []tui.Node {
+	label := c.tool
+	if about := aboutCall(c.arguments, o.hide); about != "" {
+		label += " " + about
+	}
+	label += ", " + c.state
+	if c.took > 0 {
+		label += ", " + duration(c.took)
+	}
+	n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
+	if inner := o.logs[c.agent]; c.agent != "" && inner != nil {
+		n.Version += inner.turns
+	}
+	list := []tui.Node{n}
+	if c.agent != "" {
+		list = append(list, o.under(c.agent, depth+1, shown)...)
+	}
 	return list
 }
 

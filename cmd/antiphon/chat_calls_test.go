@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,12 @@ func TestOutline(t *testing.T) {
 		want := "read_file a.txt, done, 2s|tidy tidy up, runs|  run_command go test ./..., runs"
 		if got := strings.Join(rows, "|"); got != want || !list[1].Agent || list[0].Agent {
 			t.Errorf("live %v: %s", live, got)
+		}
+		for n := range 5 {
+			end := o.last(n)
+			if from := len(list) - len(end); from < 0 || len(end) < min(n, len(list)) || !slices.Equal(end, list[from:]) {
+				t.Errorf("live %v: the last %d are %v", live, n, end)
+			}
 		}
 		text = o.text(list[0].Key)
 		for _, want := range []string{"read_file", "a.txt", "allowed by the person at the terminal", "done after 2s", "the content\nof …"} {

@@ -127,6 +127,7 @@ func (t *dialogue) keys() {
 		"Up, Down; Ctrl-R       through what you said before; searches in it",
 		"Ctrl-X Ctrl-E          the draft in $EDITOR",
 		"Ctrl-X Ctrl-F          the full screen, and back; there PgUp, PgDn, Ctrl-Home, Ctrl-End and the wheel scroll",
+		"Ctrl-X Ctrl-O          in a wide full screen: the pane with the last calls, or none",
 		"Ctrl-O, Ctrl-G         look into the last call, the last subagent: arguments, output, why it ran",
 		"Ctrl-L                 draws the live part again",
 		"Ctrl-A E B F, Alt-B F  move by lines, characters and words",

@@ -23,11 +23,13 @@ type Node struct {
 	Version int
 }
 
-// Outline is what Ctrl+O and Ctrl+G look into. Its functions must not call methods of the terminal,
-// and may be called at any time.
+// Outline is what Ctrl+O and Ctrl+G look into, and what the pane beside the full screen shows. Its
+// functions must not call methods of the terminal, and may be called at any time.
 type Outline struct {
 	Nodes func() []Node
-	Text  func(key string) string
+	// Last returns the end of Nodes: at least n of them, if there are so many. Nil means no pane.
+	Last func(n int) []Node
+	Text func(key string) string
 }
 
 // browse is the state of the look into calls. Its zero value is one that is not shown.
@@ -39,8 +41,13 @@ type browse struct {
 	top    int             // the first visible row of the text
 	room   int             // visible rows of the text
 
-	rows    []string // of the text
-	of      string   // whose text that is
+	text nodeText
+}
+
+// nodeText is the text of a node, in rows. It is made again when the node or the width changes.
+type nodeText struct {
+	rows    []string
+	key     string // of the node
 	version int
 	width   int
 }
@@ -64,7 +71,7 @@ func (t *Terminal) look(agents bool) {
 	}
 	for _, n := range slices.Backward(t.outline.Nodes()) {
 		if !agents || n.Agent {
-			t.browse = browse{on: true, at: n.Key, folded: map[string]bool{}, width: -1}
+			t.browse = browse{on: true, at: n.Key, folded: map[string]bool{}}
 			t.full.drawn = nil
 			return
 		}
@@ -138,7 +145,7 @@ func (t *Terminal) browseKey(name string) {
 	case "home", "g":
 		b.top = 0
 	case "end", "G", "shift+g":
-		b.top = len(b.rows)
+		b.top = len(b.text.rows)
 	case "left", "h":
 		inner := chosen+1 < len(list) && list[chosen+1].Depth > list[chosen].Depth
 		if inner {
@@ -195,12 +202,7 @@ func (t *Terminal) browsed(width, height int) (rows []string, row int) {
 	if width >= wideBrowse {
 		left := min(60, width*2/5)
 		names, at := t.outlined(list, chosen, left, room)
-		text := t.browseText(list[chosen], width-left-3, room)
-		for i := range room {
-			name, line := at1(names, i), at1(text, i)
-			rows = append(rows, name+strings.Repeat(" ", max(0, left-columns(name)))+t.styled(" │ ", dim)+line)
-		}
-		row = at
+		rows, row = t.beside(names, t.browseText(list[chosen], width-left-3, room), left, room), at
 	} else {
 		most := max(1, min(len(list), room/3))
 		names, at := t.outlined(list, chosen, width, most)
@@ -219,11 +221,19 @@ func (t *Terminal) browsed(width, height int) (rows []string, row int) {
 	return rows, row
 }
 
-func at1(rows []string, i int) string {
-	if i < len(rows) {
-		return rows[i]
+// beside returns n rows: those on the left, which have at most so many columns, and those on the right.
+func (t *Terminal) beside(left, right []string, wide, n int) (rows []string) {
+	for i := range n {
+		var l, r string
+		if i < len(left) {
+			l = left[i]
+		}
+		if i < len(right) {
+			r = right[i]
+		}
+		rows = append(rows, l+strings.Repeat(" ", max(0, wide-columns(l)))+t.styled(" │ ", dim)+r)
 	}
-	return ""
+	return rows
 }
 
 // outlined returns the rows of nodes around the chosen one, which has a mark.
@@ -254,13 +264,19 @@ func (t *Terminal) outlined(list []Node, chosen, width, most int) (rows []string
 // browseText returns the visible rows of a node's text.
 func (t *Terminal) browseText(n Node, width, room int) []string {
 	b := &t.browse
-	if b.of != n.Key || b.version != n.Version || b.width != width {
-		b.of, b.version, b.width, b.rows = n.Key, n.Version, width, nil
-		for line := range strings.SplitSeq(strings.TrimRight(t.outline.Text(n.Key), "\n"), "\n") {
-			b.rows = append(b.rows, wrapped(Shown(line), width)...)
+	rows := b.text.of(t.outline, n, width)
+	b.room = max(0, room)
+	b.top = max(0, min(b.top, len(rows)-b.room))
+	return rows[b.top:min(len(rows), b.top+b.room)]
+}
+
+// of returns the rows of a node's text.
+func (x *nodeText) of(o Outline, n Node, width int) []string {
+	if x.rows == nil || x.key != n.Key || x.version != n.Version || x.width != width {
+		*x = nodeText{key: n.Key, version: n.Version, width: width}
+		for line := range strings.SplitSeq(strings.TrimRight(o.Text(n.Key), "\n"), "\n") {
+			x.rows = append(x.rows, worded(Shown(line), width)...)
 		}
 	}
-	b.room = max(0, room)
-	b.top = max(0, min(b.top, len(b.rows)-b.room))
-	return b.rows[b.top:min(len(b.rows), b.top+b.room)]
+	return x.rows
 }

@@ -4,9 +4,11 @@
 package tui
 
 import (
+	"cmp"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,6 +26,7 @@ type full struct {
 	held          bool     // the person has scrolled, so that the view does not follow
 	top           place    // the first row of the view
 	room          int      // rows of the view
+	text          int      // columns of the view
 }
 
 // place is a row of the transcript: a line, counted from the first one that there ever was, and a
@@ -156,7 +159,7 @@ func (t *Terminal) rowsFrom(p place, width, n int) (rows []string, after place) 
 
 // scroll moves the view by rows, down if n is positive. At the end it follows again.
 func (t *Terminal) scroll(n int) {
-	width := max(2, t.full.width-1)
+	width := cmp.Or(t.full.text, max(2, t.full.width-1))
 	if n < 0 {
 		t.full.top, t.full.held = t.back(t.full.top, width, -n), true
 		return
@@ -201,6 +204,40 @@ func (t *Terminal) view(width, room int) []string {
 	return rows
 }
 
+// sided is from how many columns on the full screen has a pane.
+const sided = 110
+
+// side returns the rows of the pane beside the transcript, and its columns with the line between them: the
+// last calls, with those of subagents below them, and what the last one of the conversation prints. There
+// is none before the first call.
+func (t *Terminal) side(width, room int) (rows []string, wide int) {
+	if t.noSide || width < sided || room < 6 || t.outline.Last == nil {
+		return nil, 0
+	}
+	most := max(2, room/3)
+	list := t.outline.Last(most)
+	if len(list) == 0 {
+		return nil, 0
+	}
+	wide = width * 2 / 5
+	columns := wide - 3
+	newest := 0
+	for i, n := range list {
+		if n.Depth == 0 {
+			newest = i
+		}
+	}
+	for _, n := range list[max(0, len(list)-most):] {
+		rows = append(rows, fitted(strings.Repeat("  ", n.Depth)+Shown(strings.ReplaceAll(n.Label, "\n", " ")), columns))
+	}
+	rows = append(rows, t.styled(strings.Repeat("─", columns), dim))
+	text := t.sideText.of(t.outline, list[newest], columns)
+	if left := room - len(rows); len(text) > left { // the end is what is new
+		text = text[len(text)-left:]
+	}
+	return append(rows, text...), wide
+}
+
 // paint returns what draws the full screen, or nil if it is drawn already.
 func (t *Terminal) paint(width, height int, now time.Time) []byte {
 	f := &t.full
@@ -211,7 +248,12 @@ func (t *Terminal) paint(width, height int, now time.Time) []byte {
 	} else {
 		live := t.live(width, height, now)
 		room := max(0, height-len(live.rows))
-		rows = t.view(max(2, width-1), room)
+		side, wide := t.side(width, room)
+		f.text = max(2, width-1-wide)
+		rows = t.view(f.text, room)
+		if wide > 0 {
+			rows = t.beside(rows, side, f.text, room)
+		}
 		for len(rows) < room {
 			rows = append(rows, "")
 		}

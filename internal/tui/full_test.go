@@ -139,3 +139,84 @@ func TestFullTranscript(t *testing.T) {
 		}))
 	})
 }
+
+// TestFullScreenPane proves that a wide full screen shows the last calls beside the transcript, with those
+// of subagents below them and the end of what the last one prints; that the transcript wraps and scrolls
+// in what is left; that Ctrl-X Ctrl-O hides it; and that there is none on a small screen, before the
+// first call and in the usual view.
+func TestFullScreenPane(t *testing.T) {
+	b := newBench(t, 120, 20, true)
+	o := calls()
+	b.t.compose.set("draft")
+	b.t.notes(strings.Repeat("word ", 30) + "\nnext\n")
+	screen := func() string {
+		b.draw(t)
+		return strings.Join(b.shown(), "\n")
+	}
+	b.t.wantFull = true
+	if got := screen(); strings.Contains(got, "│") {
+		t.Errorf("a pane without calls:\n%s", got)
+	}
+	o.Last = func(n int) []Node { return o.Nodes() }
+	b.t.Browse(o)
+	got := screen()
+	for _, row := range []string{"│ read_file a.txt\n", "│ agent tidy<U+001B>[2J up\n", "│   read_file b.txt\n", "│ last\n", "│ l 99\n", "│ l 86\n", "\n› draft"} {
+		if !strings.Contains(got, row) {
+			t.Errorf("no %q on the screen:\n%s", row, got)
+		}
+	}
+	if strings.Contains(got, "l 85") {
+		t.Errorf("more than fits:\n%s", got)
+	}
+	rows := b.shown()
+	if !strings.HasPrefix(rows[0], strings.Repeat("word ", 14)+"w │") || !strings.HasPrefix(rows[3], "next   ") {
+		t.Errorf("the transcript:\n%s", got)
+	}
+	for i := range 40 {
+		b.t.notes(fmt.Sprintf("line %d\n", i))
+	}
+	screen()
+	b.press("pgup", "")
+	if got := screen(); !strings.Contains(got, "line 20 ") || strings.Contains(got, "line 30") {
+		t.Errorf("it does not scroll:\n%s", got)
+	}
+	b.press("ctrl+end", "")
+	b.press("ctrl+x", "")
+	b.press("ctrl+o", "")
+	if got := screen(); strings.Contains(got, "│") || b.t.browse.on {
+		t.Errorf("the pane is still there:\n%s", got)
+	}
+	b.press("ctrl+x", "")
+	b.press("ctrl+o", "")
+	if got := screen(); !strings.Contains(got, "│ last\n") {
+		t.Errorf("the pane does not come back:\n%s", got)
+	}
+	b.resize(sided-1, 20, func() {})
+	if got := screen(); strings.Contains(got, "│") {
+		t.Errorf("a pane on a narrow screen:\n%s", got)
+	}
+	b.t.wantFull = false
+	if got := screen(); strings.Contains(got, "│") {
+		t.Errorf("a pane in the usual view:\n%s", got)
+	}
+}
+
+// TestWorded proves that texts of panes are broken at blanks, lose nothing but a blank, and fit.
+func TestWorded(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"no rule allows it", 10, "no rule |allows it"},
+		{"no rule allows it", 7, "no rule|allows |it"},
+		{"abcdefghijkl", 5, "abcde|fghij|kl"},
+		{"a bcdefghijkl", 6, "a bcde|fghijk|l"},
+		{"", 5, ""},
+		{"日本語 日本語", 7, "日本語 |日本語"},
+	} {
+		if got := strings.Join(worded(c.text, c.limit), "|"); got != c.want {
+			t.Errorf("%q at %d: %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}

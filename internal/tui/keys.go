@@ -105,6 +105,10 @@ func (t *Terminal) key(name, text string) {
 		t.wantFull = !t.wantFull
 		return
 	}
+	if prefix != "" && name == "ctrl+o" {
+		t.noSide = !t.noSide
+		return
+	}
 	if t.full.on && t.scrollKey(name) {
 		return
 	}
@@ -140,7 +144,7 @@ func (t *Terminal) key(name, text string) {
 		t.full.drawn = nil
 		t.screen.width = 0 // all of the live part is drawn again
 	case "ctrl+x":
-		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR, Ctrl+F the full screen or back"
+		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR, Ctrl+F the full screen or back, Ctrl+O shows or hides its pane"
 	case "ctrl+r":
 		if !t.asking {
 			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}

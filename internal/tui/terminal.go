@@ -106,6 +106,8 @@ type Terminal struct {
 
 	full      full
 	outline   Outline
+	noSide    bool // the person does not want the pane beside the full screen
+	sideText  nodeText
 	browse    browse
 	wantFull  bool // the person wants the full screen
 	dropped   int  // lines before those of past

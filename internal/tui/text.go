@@ -109,6 +109,20 @@ func wrapped(line string, limit int) (rows []string) {
 	return append(rows, row.String())
 }
 
+// worded breaks a text without styles into rows of at most limit columns, at a blank where one stands in
+// the second half of the row.
+func worded(line string, limit int) (rows []string) {
+	for limit > 1 && columns(line) > limit {
+		row := wrapped(line, limit)[0]
+		if at := strings.LastIndexByte(row, ' '); at > len(row)/2 && !strings.HasPrefix(line[len(row):], " ") {
+			row = row[:at+1]
+		}
+		rows = append(rows, row)
+		line = strings.TrimPrefix(line[len(row):], " ")
+	}
+	return append(rows, line)
+}
+
 // withCursor returns a row with the character at a column inverted, as a cursor.
 func withCursor(row string, col int) string {
 	before, used := 0, 0
