@@ -36,6 +36,10 @@ type checkout struct {
 	id  string // of the session
 	dir string // what is below it belongs to this checkout
 	git git
+	// build makes the files of a commit with a patch, and diff returns what was changed
+	// since. Tests of kills have them without git.
+	build func(ctx context.Context, address, ref string, patch []byte) error
+	diff  func(ctx context.Context) ([]byte, error)
 
 	lock  *filelock.Lock
 	state state
@@ -160,7 +164,9 @@ func (w *Worker) checkoutOf(id string) *checkout {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
 	}
-	return &checkout{w: w, id: id, dir: filepath.Join(root, "sessions", name)}
+	c := &checkout{w: w, id: id, dir: filepath.Join(root, "sessions", name)}
+	c.build, c.diff = c.buildFiles, c.changes
+	return c
 }
 
 func hexSum(s string) string {
@@ -221,7 +227,7 @@ func (c *checkout) begin(ctx context.Context, place string) (err error) {
 		_ = json.Unmarshal(text, &c.state) // a state that cannot be read is none
 	}
 	if c.noted.Run != "" && c.state.Base != "" && (c.state.Run == c.noted.Run || c.state.Next == c.noted.Run) {
-		c.calls = after // these are the files of the last run
+		c.calls, c.state.Run = after, c.noted.Run // these are the files of the last run
 	} else if err = c.make(ctx, address, ref); err != nil {
 		return err
 	} else if after {
@@ -275,6 +281,11 @@ func (c *checkout) make(ctx context.Context, address, ref string) error {
 	if err != nil {
 		return err
 	}
+	return c.build(ctx, address, ref, patch)
+}
+
+// buildFiles is build.
+func (c *checkout) buildFiles(ctx context.Context, address, ref string, patch []byte) (err error) {
 	if c.noted.Commit, err = c.fetch(ctx, address, ref, c.noted.Commit); err != nil {
 		return err
 	}
@@ -394,7 +405,11 @@ func (c *checkout) repository(ctx context.Context, address string) error {
 // began writes to the log that a run begins to work in the files.
 func (c *checkout) began(ctx context.Context, s *session.Session) error {
 	c.noted.Run = c.state.Next
-	if err := c.note(ctx, s); err != nil {
+	write := c.note
+	if c.calls { // nobody kept what they changed, and behind the note nobody would know that
+		write = c.keep
+	}
+	if err := write(ctx, s); err != nil {
 		return err
 	}
 	c.state.Run, c.state.Next = c.state.Next, ""
@@ -426,7 +441,7 @@ func (c *checkout) tellLost(ctx context.Context) error {
 
 // keep writes what was changed to the log, unless it did so before.
 func (c *checkout) keep(ctx context.Context, s *session.Session) error {
-	patch, err := c.changes(ctx)
+	patch, err := c.diff(ctx)
 	if err != nil {
 		return c.unkept(err)
 	}
@@ -609,8 +624,11 @@ func (p *placed) Stream(ctx context.Context, text string) iter.Seq2[agent.Event,
 			if e, ok := ev.(agent.Recorded); ok {
 				p.tree.calls = p.tree.calls || isCall(e.Body)
 				if _, turn := e.Body.(session.TurnStarted); turn && p.tree.calls && time.Since(p.tree.kept) >= keepEvery {
-					if failed := p.tree.keep(context.WithoutCancel(ctx), p.Session); failed != nil {
-						p.tree.kept = time.Now() // it is tried again, and at the end it counts
+					if failed := p.keep(ctx); failed != nil { // it is tried again, and at the end it counts
+						p.tree.kept = time.Now()
+						if w := p.tree.w; w.Log != nil {
+							w.Log.Warn("changes not kept", "session", p.tree.id, "error", w.sayable(failed))
+						}
 					}
 				}
 			}

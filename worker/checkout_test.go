@@ -134,6 +134,11 @@ func TestRepository(t *testing.T) {
 		t.Errorf("the checkout is of %s, want %s", got, first)
 	}
 	in.write("new/b.bin", "\x00\xff\x01")
+	in.write("crlf", "first\r\nsecond\r\nthird\rno end")
+	in.write("naïve \"name\"", "x")
+	if err := os.Chmod(filepath.Join(inA, "crlf"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	in.write("x.tmp", "not kept")
 	in.write("nested/file", "in a repository")
 	in.write(".gitattributes", "* text=auto eol=lf filter=x\n")
@@ -163,7 +168,7 @@ func TestRepository(t *testing.T) {
 	r.is(id, queue.Done, "answered")
 	inB := files(t, b, id)
 	for path, want := range map[string]string{
-		"notes.txt": "first\nseen\nseen\nseen\n", "crlf": "first\r\n", "new/b.bin": "\x00\xff\x01", "nested/file": "in a repository", "file/deeper": "a folder in the place of a file",
+		"notes.txt": "first\nseen\nseen\nseen\n", "crlf": "first\r\nsecond\r\nthird\rno end", "naïve \"name\"": "x", "new/b.bin": "\x00\xff\x01", "nested/file": "in a repository", "file/deeper": "a folder in the place of a file",
 		"folder": "a file in the place of a folder", ".gitattributes": "* text=auto eol=lf filter=x\n",
 	} {
 		if got := contents(t, filepath.Join(inB, path)); got != want {
@@ -174,6 +179,9 @@ func TestRepository(t *testing.T) {
 		if _, err := os.Lstat(filepath.Join(inB, path)); err == nil {
 			t.Errorf("%s is there", path)
 		}
+	}
+	if info, err := os.Stat(filepath.Join(inB, "crlf")); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("what may run may run no more: %v", err)
 	}
 	if to, err := os.Readlink(filepath.Join(inB, "link")); to != "/etc/hostname" {
 		t.Errorf("the link leads to %q, %v", to, err)
