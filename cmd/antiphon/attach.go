@@ -69,7 +69,14 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
 	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
-	if err := a.begin(ctx, s.Log(), c.Prompt); err != nil {
+	if c.Prompt == "-" { // standard input is the terminal, where the person goes on
+		c.Prompt = ""
+	}
+	prompt, err := c.prompt(ctx, std)
+	if err != nil {
+		return err
+	}
+	if err := a.begin(ctx, s.Log(), prompt.said...); err != nil {
 		return err
 	}
 	return a.follow(ctx, s)
@@ -85,7 +92,7 @@ func holderOf(busy error) string {
 }
 
 // begin shows the run that is under way from its start, and says the prompt.
-func (a *attached) begin(ctx context.Context, log []session.Entry, prompt string) error {
+func (a *attached) begin(ctx context.Context, log []session.Entry, prompt ...item.Item) error {
 	from := len(log)
 	for i, e := range slices.Backward(log) {
 		switch e.Body.(type) {
@@ -102,15 +109,15 @@ func (a *attached) begin(ctx context.Context, log []session.Entry, prompt string
 		a.show.setup.Apply(e.Body)
 	}
 	a.shown = int64(from)
-	if prompt = spoken(prompt); prompt == "" || prompt == "-" {
+	if len(prompt) == 0 {
 		return nil
 	}
-	return a.say(ctx, prompt)
+	return a.say(ctx, prompt...)
 }
 
-// say delivers what the person typed.
-func (a *attached) say(ctx context.Context, text string) error {
-	if err := a.src.say(ctx, text, false); err != nil {
+// say delivers what the person said.
+func (a *attached) say(ctx context.Context, said ...item.Item) error {
+	if err := a.src.say(ctx, false, said...); err != nil {
 		return err
 	}
 	a.delivers++
@@ -165,7 +172,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 			case !open:
 				return a.left(ctx, nil)
 			case line != "":
-				if err := a.say(ctx, line); err != nil {
+				if err := a.say(ctx, item.User(line)); err != nil {
 					return err
 				}
 			}

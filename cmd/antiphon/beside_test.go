@@ -126,7 +126,8 @@ func TestAttachAndLeave(t *testing.T) {
 	const line = "antiphon run agent.md --session work --store s.db"
 	first := openTerminal(t, dir, line+" --allow build")
 	first.until(t, "step one")
-	second := openTerminal(t, dir, line+" Careful.")
+	write(t, filepath.Join(dir, "note.txt"), "a note that goes along")
+	second := openTerminal(t, dir, line+" -f note.txt Careful.")
 	screen := second.until(t, "-> build")
 	leaver := openTerminal(t, dir, line)
 	leaver.until(t, "-> build")

@@ -108,11 +108,7 @@ func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error
 		return nil, nil
 	}
 	var parts []item.Part
-	for word := range strings.FieldsSeq(text) {
-		name, at := strings.CutPrefix(word, "@")
-		if info, err := os.Stat(name); !at || err != nil || !info.Mode().IsRegular() {
-			continue
-		}
+	for _, name := range filesIn(text) {
 		switch part, err := t.fileAt(ctx, name); {
 		case err != nil:
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
@@ -126,6 +122,17 @@ func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error
 	}
 	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
 	return []item.Item{message}, err
+}
+
+// filesIn returns the names of files that stand behind an @ in a prompt.
+func filesIn(text string) (names []string) {
+	for word := range strings.FieldsSeq(text) {
+		name, at := strings.CutPrefix(word, "@")
+		if info, err := os.Stat(name); at && err == nil && info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // fileAt returns the file that a prompt names, or nil if the person does not want it to be sent. A

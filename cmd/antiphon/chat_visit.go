@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -57,7 +58,7 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	t.printer(slices.Values(s.Log()[:0]))
 	src := &stored{in: store, id: info.ID, audit: log, from: "chat"}
 	v := &visitor{t: t, attached: &attached{runCommand: t.run, std: t.std, who: t.who, store: store, src: src, info: info, show: t.print, asked: map[string]bool{}}}
-	if err := v.begin(ctx, s.Log(), ""); err != nil {
+	if err := v.begin(ctx, s.Log()); err != nil {
 		return err
 	}
 	if moved {
@@ -106,7 +107,7 @@ func (v *visitor) works(ctx context.Context) {
 			fmt.Fprintln(v.std.err, "!! "+printable(v.t.env.Hide(err.Error())))
 		}
 	}
-	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.src.say(ctx, text, false) })
+	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.src.say(ctx, false, item.User(text)) })
 }
 
 func (v *visitor) rests() {
@@ -231,7 +232,16 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		return false, nil
 	}
 	if !isCommand {
-		err := v.src.say(ctx, text, true)
+		said := []item.Item{item.User(text)}
+		if names := filesIn(text); v.there != nil && len(names) > 0 {
+			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
+		} else if v.there == nil {
+			if said, err = t.message(ctx, text); err != nil {
+				fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+				return false, nil
+			}
+		}
+		err := v.src.say(ctx, true, said...)
 		switch refused := new(server.Error); {
 		case errors.As(err, &refused):
 			fmt.Fprintln(t.std.err, "!! "+printable(refused.Message))

@@ -29,7 +29,8 @@ func TestChatAttach(t *testing.T) {
 	one.until(t, "answered by ")
 	one.until(t, "It was: done")
 
-	two.does(t, "more", "(said: it is answered when what is under way is done)")
+	write(t, filepath.Join(dir, "note.txt"), "a note that goes along\n")
+	two.does(t, "more @note.txt", "(said: it is answered when what is under way is done)")
 	one.untilThat(t, "the second question", func(screen string) bool {
 		return strings.Contains(screen, "› more") && strings.Count(screen, "run it?") == 2
 	})
@@ -55,8 +56,8 @@ func TestChatAttach(t *testing.T) {
 	one.keys(t, "C-d")
 	one.until(t, "--session work --store s.db continues it")
 
-	o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "-1")
-	if !strings.Contains(o.out, "third") {
+	o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "-1", "--full")
+	if !strings.Contains(o.out, "third") || !strings.Contains(o.out, "a note that goes along") {
 		t.Errorf("the last session:\n%s%s", o.out, o.err)
 	}
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\none\n" {

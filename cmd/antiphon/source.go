@@ -26,7 +26,7 @@ type source interface {
 	// server, pieces of the text of a message before its entry.
 	watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error]
 	// say delivers what the person said; with later, it waits for the end of the run.
-	say(ctx context.Context, text string, later bool) error
+	say(ctx context.Context, later bool, said ...item.Item) error
 	// stop asks the run to stop.
 	stop(ctx context.Context) error
 	// pending returns the calls that wait for an approval.
@@ -70,17 +70,21 @@ func (s *stored) watch(ctx context.Context, id string, after int64) iter.Seq2[ag
 	}
 }
 
-func (s *stored) deliver(ctx context.Context, later bool, body session.Body) error {
+func (s *stored) deliver(ctx context.Context, later bool, bodies ...session.Body) error {
 	box, err := as[session.Inbox](s.in, "keep deliveries")
 	if err != nil {
 		return err
 	}
-	_, err = box.Deliver(ctx, s.id, session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: s.from, Queued: later}, Bodies: []session.Body{body}})
+	_, err = box.Deliver(ctx, s.id, session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: s.from, Queued: later}, Bodies: bodies})
 	return err
 }
 
-func (s *stored) say(ctx context.Context, text string, later bool) error {
-	return s.deliver(ctx, later, session.InputItem{Item: item.User(text)})
+func (s *stored) say(ctx context.Context, later bool, said ...item.Item) error {
+	var bodies []session.Body
+	for _, it := range said {
+		bodies = append(bodies, session.InputItem{Item: it})
+	}
+	return s.deliver(ctx, later, bodies...)
 }
 
 func (s *stored) stop(ctx context.Context) error {

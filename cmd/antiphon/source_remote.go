@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
@@ -125,9 +126,18 @@ func (r *remote) tell(ev sessions.Event) {
 	r.state = *ev.Session
 }
 
-func (r *remote) say(ctx context.Context, text string, later bool) error {
-	_, err := r.client.Say(ctx, r.id, text, later)
-	return err
+// say takes texts alone, which is what the server does.
+func (r *remote) say(ctx context.Context, later bool, said ...item.Item) error {
+	for _, it := range said {
+		m, err := item.As[item.Message](it)
+		if err != nil {
+			return err
+		}
+		if _, err := r.client.Say(ctx, r.id, m.Content.Display(), later); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *remote) stop(ctx context.Context) error {
@@ -220,7 +230,7 @@ func (t *dialogue) visitRemote(ctx context.Context, r *remote, host string) erro
 	}
 	t.printer(slices.Values(log[:0]))
 	v := &visitor{t: t, there: r, attached: &attached{runCommand: t.run, std: t.std, who: t.who, src: r, info: session.Info{ID: r.id}, show: t.print, asked: map[string]bool{}}}
-	if err := v.begin(ctx, log, ""); err != nil {
+	if err := v.begin(ctx, log); err != nil {
 		return err
 	}
 	v.counted(log[:v.shown], true)
