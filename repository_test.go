@@ -143,7 +143,7 @@ var foreign = map[string][]string{
 	"server/tokens":       {"github.com/coreos/go-oidc"},
 	"server/sessions":     {"github.com/go-json-experiment/json"},
 	"server/mcpserver":    {"github.com/go-json-experiment/json", "github.com/modelcontextprotocol/go-sdk"},
-	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring", "github.com/prometheus/client_golang"},
+	"cmd/antiphon":        {"github.com/go-json-experiment/json", "github.com/alecthomas/kong", "golang.org/x/term", "github.com/jackc/pgx", "modernc.org/sqlite", "github.com/zalando/go-keyring", "github.com/prometheus/client_golang", "go.opentelemetry.io/otel"},
 	"examples/handover":   {"modernc.org/sqlite"},
 	"examples/mcp/server": {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/mcp":     {"github.com/modelcontextprotocol/go-sdk"},

@@ -29,6 +29,7 @@ type serveCommand struct {
 	servedFlags
 	upstreamFlags
 	accessFlags
+	traceFlags
 	KeepStreams time.Duration `name:"keep-streams" placeholder:"TIME" help:"How long after its last event the stream of a background response of an agent can be read again; the default is 1h."`
 	Drain       time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
 }
@@ -107,6 +108,13 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		for _, a := range list {
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
+	}
+	if s.agents != nil {
+		end, err := c.trace(s.agents.Agents, env, s.agents.Log)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	table, err := c.table(env)
 	if err != nil {

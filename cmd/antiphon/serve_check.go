@@ -149,6 +149,13 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		scheme := map[bool]string{true: "https", false: "http"}[c.TLSCert != ""]
 		fmt.Fprintf(std.out, "listens: %s, %s, below %s/\n", visible(c.Listen), scheme, c.Base)
 	}
+	if c.OTLP != "" {
+		if _, err := newExporter(c.OTLP, env[otlpHeaders], nil); err != nil {
+			refuses(fmt.Errorf("--otlp-endpoint: %w", err))
+		} else {
+			fmt.Fprintf(std.out, "spans: sent to %s\n", visible(c.OTLP))
+		}
+	}
 	for _, origin := range c.Origins {
 		fmt.Fprintf(std.out, "pages of %s may use it\n", origin)
 	}
