@@ -45,8 +45,25 @@ func inWords(it item.Item) string {
 		return it.Name() + " " + text
 	case it.IsCall():
 		return hostedCall(it)
+	case it.Type() == "antiphon:checkout":
+		return checkoutInWords(it)
 	}
 	return it.String()
+}
+
+// checkoutInWords describes the note of a worker about the files of a session.
+func checkoutInWords(it item.Item) string {
+	text := func(name string) string {
+		value, _ := it.Member(name)
+		s, _ := value.Unquote()
+		return s
+	}
+	commit := text("commit")
+	about := "the files of " + text("repository") + " at " + commit[:min(12, len(commit))]
+	if text("patch") != "" {
+		about += ", with changes"
+	}
+	return about
 }
 
 // hostedCall returns the request of a call of the API's own tools.

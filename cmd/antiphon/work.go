@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,6 +137,12 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 			return err
 		}
 		c.Volumes[i] = path
+	}
+	if _, err := exec.LookPath("git"); err != nil && len(c.Repos) > 0 {
+		return usage(fmt.Errorf("--repositories: %w", err))
+	}
+	if len(c.Repos) > 0 && cacheFolder(env, "checkouts") == "" {
+		return usage(errors.New("--repositories: checkouts are in the cache folder, and you have none: set HOME or XDG_CACHE_HOME"))
 	}
 	for i, address := range c.Repos {
 		if address == "" {

@@ -202,6 +202,7 @@ func TestWorkRepository(t *testing.T) {
 	o := programEnv(t, env, "work", "patch", "fix", "--store", "s.db")
 	wantAll(t, "the patch", o.out, "+++ b/a\n", "+b\n")
 	wantAll(t, "the message", o.err, filepath.Join(dir, "repo"))
+	wantAll(t, "the log", programEnv(t, env, "sessions", "show", "fix", "--store", "s.db").out, "note         the files of "+filepath.Join(dir, "repo")+" at ", ", with changes")
 	if found, err := filepath.Glob(filepath.Join(dir, "cache", "antiphon", "checkouts", "sessions", "fix-*", "files", "a")); err != nil || len(found) != 1 {
 		t.Errorf("the checkout is not in the cache folder: %v", err)
 	}
