@@ -53,7 +53,7 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 	tokens := &lent{tools: r.Tools}
 	h, err := b.openHost(ctx, a, at.store, at.session, tokens)
 	if err != nil {
-		return notOpened(a, err)
+		return b.unopened(a, err)
 	}
 	defer func() { b.report(h.Close()) }()
 	it := &aside{host: h, own: int64(len(h.Session.Log()))}

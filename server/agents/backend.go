@@ -29,6 +29,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Agent is an agent's file that is served as a model.
@@ -190,7 +191,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	h, err := b.openHost(ctx, a, at.store, at.session, tokens)
 	if err != nil {
 		at.undo()
-		return notOpened(a, err)
+		return b.unopened(a, err)
 	}
 	run := &active{host: h, lent: tokens, background: r.Background != nil && *r.Background, done: make(chan struct{})}
 	if run.background {
@@ -256,6 +257,18 @@ func notOpened(a *Agent, err error) error {
 		return errLocked
 	}
 	return fmt.Errorf("the agent %s: %w", a.Name, err)
+}
+
+// unopened is notOpened for a client that waits: it is told if the file has changed and nobody
+// has agreed to the change, because the same request may succeed later. K6
+func (b *Backend) unopened(a *Agent, err error) error {
+	err = notOpened(a, err)
+	if !errors.As(err, new(*trust.UntrustedError)) {
+		return err
+	}
+	b.report(err) // it says to what
+	return &server.Error{Status: http.StatusServiceUnavailable, Code: "agent_not_trusted",
+		Message: fmt.Sprintf("The file of the agent '%s' has changed, and the operator of this server has not agreed to the change yet.", a.Name)}
 }
 
 // respond makes a response with an open host.

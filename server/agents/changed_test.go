@@ -1,0 +1,41 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// A request runs the file as it is. One that has changed and has powers is refused, and the
+// client is told that this may pass, until somebody agrees: the server need not start again. K6
+func TestChangedFile(t *testing.T) {
+	var agreed atomic.Value
+	agreed.Store("")
+	w := serving(t, `<tool name="append_to_file" approval="allow"/>`+"\n<system>one</system>\n", "again\nturn\n  say Hello.\n", func(b *agents.Backend) {
+		b.Agents[0].Config.Trust = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
+			if agreed.CompareAndSwap("", c.Hash()) || agreed.Load() == c.Hash() {
+				return trust.Everything(ctx, c)
+			}
+			return trust.Agreement{}, &trust.UntrustedError{Claim: c}
+		}
+	})
+	const ask = `{"model":"it","input":"x"}`
+	w.create(ask)
+	write(t, w.dir, "it.md", strings.ReplaceAll(fileText(t, w.dir, "it.md"), ">one<", ">two<"))
+	for _, path := range []string{"responses", "responses/input_tokens"} {
+		status, text := w.send(http.MethodPost, path, ask)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_not_trusted"`) || strings.Contains(text, "append_to_file") || strings.Contains(text, w.dir) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	agreed.Store("")
+	w.create(ask)
+}
