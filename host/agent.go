@@ -283,8 +283,11 @@ func (h *Host) adjust(ctx context.Context, f *agentfile.File, a *agent.Agent) er
 	if c.Answers != nil {
 		a.Policy.Approver = c.Answers.approve(f != h.File, a.Policy.Approver)
 	}
-	if c.Price != nil {
+	switch at, describes := a.Model.(agent.Describer); {
+	case c.Price != nil:
 		a.Prices = func(string) (agent.Price, bool) { return *c.Price, true }
+	case c.Prices != nil && describes:
+		a.Prices = func(model string) (agent.Price, bool) { return c.Prices(model, at.About().URL) }
 	}
 	a.Limits.MaxRepeats = c.Limits.MaxRepeats
 	a.CollapseReads = a.CollapseReads || c.CollapseReads

@@ -140,8 +140,11 @@ type Config struct {
 	// zero field means the file's value, except for MaxCost and MaxRepeats, where it
 	// means no limit. MaxTime counts from [Open].
 	Limits agent.Limits
-	// Price is the price of the model's tokens. Nil means that it is not known.
+	// Price is the price of the tokens of all models. Nil means that Prices tells.
 	Price *agent.Price
+	// Prices returns the price of a model's tokens at a base URL, and whether it is known. It may be nil,
+	// and is called concurrently.
+	Prices func(model, baseURL string) (agent.Price, bool)
 	// Parallel is the maximum number of concurrent calls. Zero means the file's value.
 	Parallel int
 

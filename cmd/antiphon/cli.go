@@ -437,6 +437,8 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 		message = "interrupted"
 	case errors.Is(err, syscall.EPIPE):
 		message = "standard output was closed, so the run was stopped"
+	case errors.As(err, new(*agent.PriceError)):
+		message = strings.TrimPrefix(message, "agent: ") + "; give --price, or prices in the settings"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
 	case errors.As(err, &provider) && provider.Class == endpoint.Truncated && provider.Hint == "":
@@ -474,6 +476,7 @@ func codeOf(err error) int {
 	var place *store.PlaceError
 	var limit *host.LimitError
 	var answer *agent.AnswerError
+	var price *agent.PriceError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
@@ -483,7 +486,7 @@ func codeOf(err error) int {
 		return exitLimit
 	case errors.Is(err, context.Canceled):
 		return exitInterrupted
-	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused):
+	case errors.Is(err, agent.ErrNothingToSend), errors.As(err, &badURL), errors.As(err, &refused), errors.As(err, &price):
 		return exitUsage
 	case errors.As(err, &provider), errors.As(err, &answer), errors.Is(err, agent.ErrContextFull):
 		return exitProvider

@@ -85,8 +85,8 @@ type runFlags struct {
 	MaxTurns  int           `group:"limits" placeholder:"N" help:"Ask the model at most N times."`
 	MaxTime   time.Duration `group:"limits" placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
 	MaxTokens int64         `group:"limits" placeholder:"N" help:"Stop when the endpoint has counted N tokens."`
-	MaxCost   float64       `group:"limits" placeholder:"COST" help:"Stop when the tokens cost this much, according to --price. This is checked between turns, so the last turn may exceed it."`
-	Price     string        `group:"limits" placeholder:"IN,CACHED,OUT" help:"Prices of a million input, cached and output tokens, such as 1.25,0.125,10."`
+	MaxCost   float64       `group:"limits" placeholder:"COST" help:"Stop when the tokens cost this much, by their prices. This is checked between turns, so the last turn may exceed it."`
+	Price     string        `group:"limits" placeholder:"IN,CACHED,OUT" help:"Prices of a million input, cached and output tokens, such as 1.25,0.125,10. Default: those of the settings, or the built-in ones of OpenAI."`
 	Parallel  int           `group:"limits" placeholder:"N" help:"Run at most N calls at once."`
 
 	MaxRepeats int `group:"limits" placeholder:"N" help:"Stop when the model makes the same call N times in a row."`

@@ -57,6 +57,9 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	var problems [5]error
 	cfg.Answer, problems[4] = c.mustBe()
 	cfg.Price, problems[0] = c.price()
+	if cfg.Prices, err = pricesFor(env["ANTIPHON_PRICES"]); err != nil {
+		return cfg, usage(fmt.Errorf("ANTIPHON_PRICES: %w", err))
+	}
 	cfg.Compaction, problems[1] = c.compaction()
 	cfg.MaxOutput, problems[2] = limitOf("--max-output", c.MaxOutput)
 	cfg.MaxTurnOutput, problems[3] = limitOf("--max-turn-output", c.MaxTurnOutput)
@@ -99,9 +102,6 @@ func (c *runCommand) check() error {
 	}
 	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
 		return usage(errors.New("--max-cost is not a number"))
-	}
-	if c.MaxCost > 0 && c.Price == "" {
-		return usage(errors.New("--max-cost needs --price: prices of models are not built in"))
 	}
 	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
 		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, to keep the waiting calls"))
@@ -239,16 +239,11 @@ func (c *runCommand) price() (*agent.Price, error) {
 	if c.Price == "" {
 		return nil, nil
 	}
-	parts := strings.Split(c.Price, ",")
-	var each [3]float64
-	for i, part := range parts {
-		n, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
-		if err != nil || !(n >= 0) || math.IsInf(n, 0) || len(parts) != len(each) {
-			return nil, usage(fmt.Errorf("--price is %q, want three numbers such as 1.25,0.125,10", c.Price))
-		}
-		each[i] = n
+	price, err := parsePrice(c.Price)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--price is %q, want three numbers such as 1.25,0.125,10", c.Price))
 	}
-	return &agent.Price{Input: each[0], Cached: each[1], Output: each[2]}, nil
+	return &price, nil
 }
 
 // limitOf parses an output limit; nil means that none is given.
