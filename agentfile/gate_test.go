@@ -91,17 +91,17 @@ func TestPowers(t *testing.T) {
 		{`<tool mcp_server="stdio:npx -y 'some server'"/><user>x</user>`, `starts the program npx -y 'some server' in WORK`},
 		{`<tool mcp_server='stdio:  "npx"  -y some\ server'/><user>x</user>`, `starts the program npx -y 'some server' in WORK`},
 		{`<tool mcp_server='stdio:sh "s.sh x"'/><user>x</user>`, `starts the program sh 's.sh x' in WORK`},
-		{`<tool mcp_server='stdio:node linked "a b, which x uses"'/><user>x</user>`, "starts the program node linked 'a b, which x uses' in WORK\nruns node linked 'a b, which x uses' in WORK with linked (a link to outside), which can change later without a new question"},
-		{`<tool mcp_server="stdio:sh s.sh" approval="allow" server="s" include="a,b"/><user>x</user>`, "starts the program sh s.sh in WORK\nallows itself a, b of the MCP server s in WORK, without asking"},
-		{`<tool mcp_server="https://mcp.example/mcp" approval="allow" server="w in /tmp, after asking" include="a,(b)"/><user>x</user>`, "allows itself a, \"(b)\" of the MCP server \"w in /tmp, after asking\" in WORK, without asking\nconnects to the MCP server https://mcp.example/mcp"},
+		{`<tool mcp_server='stdio:node linked "a b, which x uses"'/><user>x</user>`, "starts the program node linked 'a b, which x uses' in WORK\nlets linked (a link to outside), which node linked 'a b, which x uses' in WORK uses, change later without a new question"},
+		{`<tool mcp_server="stdio:sh s.sh" approval="allow" server="s" include="a,b"/><user>x</user>`, "starts the program sh s.sh in WORK\nallows itself a, b of the MCP server s in WORK, without asking you"},
+		{`<tool mcp_server="https://mcp.example/mcp" approval="allow" server="w in /tmp, after asking" include="a,(b)"/><user>x</user>`, "allows itself a, \"(b)\" of the MCP server \"w in /tmp, after asking\" in WORK, without asking you\nconnects to the MCP server https://mcp.example/mcp"},
 		{`<tool mcp_server="https://mcp.example/mcp" client_id_env="ID" client_secret_env="SECRET"/><user>x</user>`,
 			"sends the variable ID to https://mcp.example/mcp\nsends the variable SECRET to https://mcp.example/mcp\nconnects to the MCP server https://mcp.example/mcp"},
 		{`<tool mcp_server="https://mcp.example/mcp" credentials="caller"/><tool mcp_server="https://b.example/mcp" credentials="operator"/><user>x</user>`,
 			"sends the token that a client of the server gives for it to the MCP server https://mcp.example/mcp\nconnects to the MCP server https://b.example/mcp\nconnects to the MCP server https://mcp.example/mcp"},
-		{`<tool name="run_command" shell approval="allow"/><user>x</user>`, "allows itself run_command (any command that the model chooses) in WORK, without asking"},
-		{`<tool name="hi" command="sh s.sh" approval="allow"/><user>x</user>`, "allows itself hi, that is sh s.sh (and arguments that the model adds) in WORK, without asking"},
-		{`<tool name="hi" command="echo  (and%20nothing%20else)" approval="allow"/><user>x</user>`, "allows itself hi, that is echo '(and' nothing 'else)' (and arguments that the model adds) in WORK, without asking"},
-		{`<tool name="webpage_to_markdown" approval="allow"/><user>x</user>`, "allows itself webpage_to_markdown (any page that the model chooses) in WORK, without asking"},
+		{`<tool name="run_command" shell approval="allow"/><user>x</user>`, "allows itself run_command (any command that the model chooses) in WORK, without asking you"},
+		{`<tool name="hi" command="sh s.sh" approval="allow"/><user>x</user>`, "allows itself hi, that is sh s.sh (and arguments that the model adds) in WORK, without asking you"},
+		{`<tool name="hi" command="echo  (and%20nothing%20else)" approval="allow"/><user>x</user>`, "allows itself hi, that is echo '(and' nothing 'else)' (and arguments that the model adds) in WORK, without asking you"},
+		{`<tool name="webpage_to_markdown" approval="allow"/><user>x</user>`, "allows itself webpage_to_markdown (any page that the model chooses) in WORK, without asking you"},
 		{`<tool name="other" agent="loud.md" local/><user>x</user>`, "starts the program touch started in WORK"},
 		{`<user><agent src="loud.md" local/></user>`, "starts the program touch started in WORK"},
 		// What its programs may do.
@@ -119,7 +119,7 @@ func TestPowers(t *testing.T) {
 		// Where it sends.
 		{`<config base_url="http://127.0.0.1:1/v1" model="m"/><user>x</user>`, "sends the conversation to http://127.0.0.1:1/v1"},
 		{`<config base_url="https://mine.example/v1" model="m"/><user>x</user>`, ""},
-		{`<tool type="mcp" server_label="x" server_url="https://evil.example/mcp" approval="allow"/><user>x</user>`, "allows itself x.* in WORK, without asking\nconnects to the MCP server https://evil.example/mcp"},
+		{`<tool type="mcp" server_label="x" server_url="https://evil.example/mcp" approval="allow"/><user>x</user>`, "allows itself x.* in WORK, without asking you\nconnects to the MCP server https://evil.example/mcp"},
 		{`<user><doc src="https://evil.example/a b"/></user>`, "fetches https://evil.example/a b"},
 		// What it reads.
 		{`<system><doc src="../outside/secret.txt" local/></system><user>x</user>`, "reads OUTSIDE/secret.txt"},
@@ -280,7 +280,7 @@ func TestConsentIsAskedUntilAllIsKnown(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	want := []string{"reads OUTSIDE/tools.md", "allows itself run_command (any command that the model chooses) in WORK, without asking\nreads OUTSIDE/tools.md"}
+	want := []string{"reads OUTSIDE/tools.md", "allows itself run_command (any command that the model chooses) in WORK, without asking you\nreads OUTSIDE/tools.md"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked %q", asked)
 	}
@@ -398,18 +398,18 @@ func TestClaimCoversCommands(t *testing.T) {
 		"a module":                  {"python3 -m srv", func(t *testing.T) { write(t, "evil", p.work, "srv.py") }, ""},
 		"a module with its option":  {"python3 -msrv", func(t *testing.T) { write(t, "evil", p.work, "srv.py") }, ""},
 		"a module in a package":     {"python3 -m pkg.srv", func(t *testing.T) { write(t, "evil", p.work, "pkg", "__init__.py") }, ""},
-		"a package":                 {"python3 -m pkg", func(*testing.T) {}, "runs python3 -m pkg in WORK with pkg (a folder), which can change later without a new question"},
+		"a package":                 {"python3 -m pkg", func(*testing.T) {}, "lets pkg (a folder), which python3 -m pkg in WORK uses, change later without a new question"},
 		"a module comes into being": {"python3 -m later", func(t *testing.T) { write(t, "evil", p.work, "later.py") }, ""},
 		"the value of an option":    {"node --import=./run.sh", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
 		"right after an option":     {"node -r./run.sh", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
 		"an extension is added":     {"node ./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
 		"both":                      {"node -r./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
-		"a folder outside":          {"node ../outside", func(*testing.T) {}, "runs node ../outside in WORK with ../outside (a folder outside), which can change later without a new question"},
-		"a link to outside":         {"sh link.txt", func(*testing.T) {}, "runs sh link.txt in WORK with link.txt (a link to outside), which can change later without a new question"},
-		"a link in a linked folder": {"sh linked/secret.txt", func(*testing.T) {}, "runs sh linked/secret.txt in WORK with linked/secret.txt (a link to outside), which can change later without a new question"},
-		"a file outside":            {"sh ../outside/secret.txt", func(*testing.T) {}, "runs sh ../outside/secret.txt in WORK with ../outside/secret.txt (outside), which can change later without a new question"},
-		"more than can be read":     {"sh vast.sh", func(*testing.T) {}, "runs sh vast.sh in WORK with vast.sh (too large to check), which can change later without a new question"},
-		"a folder":                  {"node pkg", func(*testing.T) {}, "runs node pkg in WORK with pkg (a folder), which can change later without a new question"},
+		"a folder outside":          {"node ../outside", func(*testing.T) {}, "lets ../outside (a folder outside), which node ../outside in WORK uses, change later without a new question"},
+		"a link to outside":         {"sh link.txt", func(*testing.T) {}, "lets link.txt (a link to outside), which sh link.txt in WORK uses, change later without a new question"},
+		"a link in a linked folder": {"sh linked/secret.txt", func(*testing.T) {}, "lets linked/secret.txt (a link to outside), which sh linked/secret.txt in WORK uses, change later without a new question"},
+		"a file outside":            {"sh ../outside/secret.txt", func(*testing.T) {}, "lets ../outside/secret.txt (outside), which sh ../outside/secret.txt in WORK uses, change later without a new question"},
+		"more than can be read":     {"sh vast.sh", func(*testing.T) {}, "lets vast.sh (too large to check), which sh vast.sh in WORK uses, change later without a new question"},
+		"a folder":                  {"node pkg", func(*testing.T) {}, "lets pkg (a folder), which node pkg in WORK uses, change later without a new question"},
 		"no file":                   {"sh sh nothing -m nothing https://x.example/y", func(*testing.T) {}, "!"},
 		"a folder like the program": {"pkg s.sh", func(*testing.T) {}, "!"},
 		"a program of the system":   {"/bin/sh s.sh", func(*testing.T) {}, "!"},

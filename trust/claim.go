@@ -73,8 +73,8 @@ var kinds = []struct {
 }{
 	{Unconfines, "gives WHAT in WHERE all your permissions, outside of the sandbox"},
 	{Starts, "starts the program WHAT in WHERE"},
-	{Varies, "runs WHERE with WHAT, which can change later without a new question"},
-	{Allows, "allows itself WHAT in WHERE, without asking"},
+	{Varies, "lets WHAT, which WHERE uses, change later without a new question"},
+	{Allows, "allows itself WHAT in WHERE, without asking you"},
 	{Changes, "reads, changes and deletes what is in WHAT"},
 	{Networks, "gives WHAT in WHERE the network"},
 	{Reaches, "lets WHERE reach WHAT"},

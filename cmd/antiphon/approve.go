@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os/user"
 	"strconv"
 	"strings"
@@ -134,7 +135,7 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 		fmt.Fprintln(p.err, "   "+saidBy(others.Answer))
 	}
 	// Nobody can allow a call before all of it was shown.
-	v.Shown = s.whole(q.Reason) + "   " + p.words(remembered(q), 0)
+	v.Shown = s.whole(q.Reason) + about(q, remembered(q), 0).text(runIt)
 	return v, err
 }
 
@@ -151,8 +152,9 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 	call, rules := q.Call, remembered(q)
 	p.unasked()
 	hidden := p.present(s, q.Reason)
+	p.explain(about(q, rules, hidden))
 	for {
-		fmt.Fprint(p.err, p.ask(rules, hidden))
+		fmt.Fprint(p.err, about(q, rules, hidden).question(runIt))
 		line, ok, err := p.line(ctx)
 		if err == nil && !ok {
 			err = agent.ErrNobody
@@ -193,7 +195,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 				return v, err
 			}
 		case "?", "h", "help":
-			p.explain(call.Name, rules)
+			p.explain(about(q, rules, hidden))
 		}
 	}
 }
@@ -240,33 +242,69 @@ func (p *person) width() int {
 	return p.columns()
 }
 
-// ask returns the question, wrapped at the width of the terminal.
-func (p *person) ask(rules rememberable, hidden int) string {
-	return "   " + wrapped(p.words(rules, hidden), p.width()-4, "   ") + " "
-}
+// answers are the letters that answer a question, each with what it does: a person who has
+// read nothing else must be able to say what each allows.
+type answers []choice
 
-// words returns the question.
-func (p *person) words(rules rememberable, hidden int) string {
-	show := ""
+type choice struct{ letter, does string }
+
+// about returns the answers to a question about a call.
+func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
+	list := answers{{"y", "run it, once"}, {"n", "do not run it; words after n tell the model why"}}
+	add := func(letter, does string) { list = append(list, choice{letter, does}) }
 	if hidden > 0 {
-		show = fmt.Sprintf("[s]how the %s that are hidden, ", plural(hidden, "line"))
+		add("s", fmt.Sprintf("show the %s that are hidden", plural(hidden, "line")))
 	}
-	return fmt.Sprintf("run it? [y]es, once, [n]o, %s%s[e]dit its arguments:", show, offer(rules))
-}
-
-// explain says what each answer allows.
-func (p *person) explain(name string, rules rememberable) {
-	lines := []string{"y: run it once", "n: do not run it; words after n tell the model why"}
+	const later = "run it, and do not ask again in this conversation about "
 	if rules.like != nil {
-		lines = append(lines, "l: run it, and do not ask again in this conversation about "+likeness(*rules.like)+profileOf(*rules.like, true))
+		like := likeness(*rules.like)
+		if strings.HasPrefix(like, exactly) && len(like) > 2*shortCall {
+			like = "exactly this call, as it is shown above"
+		}
+		add("l", later+like+profileOf(*rules.like))
 	}
 	if rules.always != nil {
-		lines = append(lines, "a: run it, and do not ask again in this conversation about any call of "+visible(name))
+		within := ""
+		if q.Sandbox != "" && !strings.HasPrefix(q.Sandbox, sandbox.NameFull) {
+			within = " that stays in this sandbox"
+		}
+		add("a", later+"any call of "+visible(q.Call.Name)+within)
 	}
-	for _, line := range append(lines, "e: run it with other arguments, which you type") {
-		fmt.Fprintln(p.err, "   "+wrapped(line, p.width()-4, "      "))
+	add("e", "run it with other arguments, which you type")
+	return list
+}
+
+// rows returns a row for each answer, wrapped at a width.
+func (a answers) rows(columns int) (rows []string) {
+	for _, one := range a {
+		rows = append(rows, "   "+wrapped(one.letter+": "+one.does, columns-4, "      "))
+	}
+	return rows
+}
+
+// question returns the last row, which the answer follows.
+func (a answers) question(asked string) string {
+	var letters []string
+	for _, one := range a[:len(a)-1] {
+		letters = append(letters, one.letter)
+	}
+	return fmt.Sprintf("   %s %s or %s: ", asked, strings.Join(letters, ", "), a[len(a)-1].letter)
+}
+
+// text returns all of it, before it is wrapped.
+func (a answers) text(asked string) string {
+	return strings.Join(a.rows(math.MaxInt32), "\n") + "\n" + strings.TrimRight(a.question(asked), " ")
+}
+
+// explain prints what each answer does.
+func (p *person) explain(a answers) {
+	for _, row := range a.rows(p.width()) {
+		fmt.Fprintln(p.err, row)
 	}
 }
+
+// runIt is the question about a call, and about a file.
+const runIt = "run it?"
 
 func have(hidden int) string {
 	if hidden == 1 {
@@ -315,57 +353,38 @@ func byPerson(v agent.Decision, how string) agent.Decision {
 	return v
 }
 
-// offer describes the rules that an answer can add.
-func offer(rules rememberable) (words string) {
-	switch {
-	case rules.always == nil && rules.like == nil:
-		return ""
-	case rules.like == nil:
-		return "for this conversation [a]ll calls of this tool, "
-	}
-	words = fmt.Sprintf("for this conversation those [l]ike it%s (%s), ", profileOf(*rules.like, false), shorten(likeness(*rules.like), 60))
-	if rules.always != nil {
-		words += "or [a]ll calls of this tool, "
-	}
-	return words
-}
-
 // profileOf says in words with which profile of the sandbox a rule covers commands, unless it
-// is the usual one, and in full also to which hosts. See the method Approval of shell.Command.
-func profileOf(rule session.Rule, full bool) string {
+// is the usual one. See the method Approval of shell.Command.
+func profileOf(rule session.Rule) string {
 	of, named := strings.CutPrefix(rule.Member, "command with ")
 	if !named {
 		return ""
 	}
-	words := "the sandbox profile " + visible(of)
-	switch name, hosts, _ := strings.Cut(of, " "); {
-	case name == sandbox.NameFull:
-		words = "all your permissions"
-	case name == sandbox.NameNetwork:
-		words = "the network"
-	case name == sandbox.NameHosts && full:
-		words = "the network to " + visible(hosts)
-	case name == sandbox.NameHosts:
-		words = "these hosts"
+	switch name, hosts, _ := strings.Cut(of, " "); name {
+	case sandbox.NameFull:
+		return ", with all your permissions"
+	case sandbox.NameNetwork:
+		return ", with the network"
+	case sandbox.NameHosts:
+		return ", with the network to " + visible(hosts)
 	}
-	if full {
-		return ", with " + words
-	}
-	return " with " + words
+	return ", with the sandbox profile " + visible(of)
 }
+
+const exactly = "exactly this: "
 
 // likeness says in words which calls a rule covers.
 func likeness(rule session.Rule) string {
 	words := rule.Prefix
 	switch {
 	case rule.Arguments != "":
-		return visible("only this: " + rule.Arguments)
+		return visible(exactly + rule.Arguments)
 	case len(words) == 0:
-		return visible("under " + rule.Under)
+		return visible("paths under " + rule.Under)
 	case words[len(words)-1] == session.KnownOptions:
 		return visible(trust.CommandLine(words[:len(words)-1]...) + " with options known to be harmless")
 	}
-	return visible("only this: " + trust.CommandLine(words...))
+	return visible(exactly + trust.CommandLine(words...))
 }
 
 // edit asks for other arguments. It reports false if the input cannot be meant as

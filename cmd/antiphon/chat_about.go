@@ -103,7 +103,7 @@ func covered(r session.Rule) string {
 	if r.Arguments == "" && len(r.Prefix) == 0 && r.Under == "" {
 		return "all its calls"
 	}
-	return likeness(r) + profileOf(r, true)
+	return likeness(r) + profileOf(r)
 }
 
 // answered returns the rules that answers to questions have added.

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // does types a line, and waits for a text that the screen did not show as often before.
@@ -200,5 +201,18 @@ func TestPlainRowsAreMarked(t *testing.T) {
 	newPlainFace(stdio{err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
 	if want := "> hello\n> ?? run_command\n>    run it? [y]es:[2J\n"; shown.String() != want {
 		t.Errorf("%q, want %q", shown.String(), want)
+	}
+}
+
+// A plain chat that waits for an answer does not write behind the question that it works.
+func TestPlainWaitsForAnAnswer(t *testing.T) {
+	var shown strings.Builder
+	f := newPlainFace(stdio{err: &shown})
+	answered := f.asking()
+	f.goesOn(10 * time.Second)
+	answered()
+	f.goesOn(20 * time.Second)
+	if got, want := shown.String(), "still working, 20s\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -69,7 +69,7 @@ func TestChatHands(t *testing.T) {
 	term.keys(t, "0rG")
 	term.until(t, "› Gone here @")
 	term.keys(t, "Enter")
-	term.until(t, "dit its arguments:")
+	term.until(t, "a or e:")
 	term.keys(t, "e", "Enter")
 	term.until(t, "3 turns")
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "two\n" {

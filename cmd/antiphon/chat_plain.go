@@ -165,9 +165,18 @@ func (f *plainFace) working(stop func(), _ func(string) error) (end func()) {
 			case <-over:
 				return
 			case <-tick.C:
-				fmt.Fprintf(f.std.err, "still working, %s\n", time.Since(began).Truncate(time.Second))
+				f.goesOn(time.Since(began))
 			}
 		}
 	}()
 	return func() { close(over) }
+}
+
+// goesOn says that the work goes on, unless it waits for the person's answer.
+func (f *plainFace) goesOn(since time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.asks {
+		fmt.Fprintf(f.std.err, "still working, %s\n", since.Truncate(time.Second))
+	}
 }

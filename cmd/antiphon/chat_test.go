@@ -196,12 +196,12 @@ func TestChatTrust(t *testing.T) {
 	term.keys(t, "hello", "Enter")
 	term.until(t, "-- 1 turn")
 	term.keys(t, "/fork other", "Enter")
-	if screen := term.until(t, "continues other"); strings.Count(screen, "allows itself") != 1 {
+	if screen := term.until(t, "continues other"); strings.Count(screen, "allows itself append_to_file") != 1 {
 		t.Errorf("asked again:\n%s", screen)
 	}
 	write(t, filepath.Join(dir, "agent.md"), agent+"<!-- changed -->\n")
 	term.keys(t, "/fork third", "Enter")
-	term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "allows itself") == 2 })
+	term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "allows itself append_to_file") == 2 })
 	term.keys(t, "o", "Enter")
 	term.until(t, "continues third")
 	term.keys(t, "C-d")
@@ -228,7 +228,7 @@ func TestChatAsks(t *testing.T) {
 	t.Parallel()
 	dir, term := chatter(t, "again\nturn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n", "--session work")
 	term.keys(t, "go", "Enter")
-	if screen := term.until(t, "dit its arguments:"); !strings.Contains(screen, question) {
+	if screen := term.until(t, "run it? y, n, l, a or e:"); !strings.Contains(screen, question) {
 		t.Errorf("the question:\n%s", screen)
 	}
 	term.keys(t, "n not there", "Enter")
@@ -444,7 +444,7 @@ func TestChatPlain(t *testing.T) {
 	term := openTerminal(t, dir, "ANTIPHON_PLAIN=1 antiphon chat agent.md --store s.db --session work")
 	term.until(t, "\n>")
 	term.keys(t, "hello", "Enter")
-	term.until(t, "dit its arguments:")
+	term.until(t, "run it? y, n, l, a or e:")
 	term.keys(t, "y", "Enter")
 	term.until(t, "You said: \"hello\".\n")
 	term.keys(t, "C-d")

@@ -36,7 +36,7 @@ type picture struct {
 var pictures = []picture{
 	{name: "tour", label: "A run of the tour in a terminal", line: "go run ./cmd/antiphon run examples/tour/tour.md", changing: true},
 	{name: "chat", label: "A conversation in a terminal: a question, a call, an approval beside its diff, a look into the calls", line: "antiphon chat harbour.md --session tides", film: true, changing: true,
-		steps: []string{"new session tides", "Why is the range of the tide negative?", "arguments:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
 		files: `
 -- tides.go --
 package tides
@@ -64,7 +64,7 @@ turn
 <tool name="find_and_replace"/>
 `},
 	{name: "question-trust", label: "The question about a file that is not trusted yet", line: "antiphon run tide.md",
-		steps: []string{"[n]o:", "?", "[n]o:"},
+		steps: []string{"c or n:"},
 		files: `
 -- tide.script --
 turn
@@ -78,7 +78,7 @@ package main
 <user>When is high tide?</user>
 `},
 	{name: "question-command", confined: true, label: "The question about a command", line: "antiphon run build.md",
-		steps: []string{"arguments:", "?", "arguments:"},
+		steps: []string{"a or e:"},
 		files: `
 -- build.script --
 turn
@@ -91,7 +91,7 @@ turn
 <user>Do the tests pass?</user>
 `},
 	{name: "question-sandbox", confined: true, label: "The question about a command that asks for hosts", line: "antiphon run get.md",
-		steps: []string{"arguments:", "?", "arguments:"},
+		steps: []string{"l or e:"},
 		files: `
 -- get.script --
 turn
@@ -104,7 +104,7 @@ turn
 <user>Add golang.org/x/text.</user>
 `},
 	{name: "question-protected", label: "The question about a file that runs something later", line: "antiphon run hook.md",
-		steps: []string{"arguments:"},
+		steps: []string{"n or e:"},
 		files: `
 -- hook.script --
 turn

@@ -63,7 +63,7 @@ func TestAskAboutScript(t *testing.T) {
 	if strings.Contains(screen, `\n`) || strings.Contains(screen, "important") || strings.Count(screen, "| echo step 3\n") != 1 {
 		t.Errorf("folded:\n%s", screen)
 	}
-	wantAll(t, "the question", screen, "   command:\n   | echo step 0\n", "lines hidden here: answer s to see all", "[s]how the ", "directory: .")
+	wantAll(t, "the question", screen, "   command:\n   | echo step 0\n", "lines hidden here: answer s to see all", "   s: show the ", "directory: .")
 
 	screen, v := questioned(t, call, false, "y\nn\n")
 	if v.Allow || strings.Count(screen, "| rm -rf ~/important\n") != 1 || !strings.Contains(screen, "have not been shown yet") {
@@ -105,7 +105,7 @@ func TestAskHidesNothing(t *testing.T) {
 			t.Errorf("the arguments speak as the program: %q", line)
 		}
 	}
-	if !strings.Contains(strings.Join(strings.Fields(screen), " "), "run it? [y]es, once, [n]o, for this conversation those") && !strings.Contains(screen, "[a]ll calls of this tool") {
+	if !strings.Contains(strings.Join(strings.Fields(screen), " "), "y: run it, once n: do not run it; words after n tell the model why a: run it, and do not ask again in this conversation about any call of run_command e: run it with other arguments, which you type run it? y, n, a or e:") {
 		t.Errorf("the question is torn:\n%s", screen)
 	}
 }
@@ -113,7 +113,7 @@ func TestAskHidesNothing(t *testing.T) {
 // Short calls stay on one line, others are named values and readable JSON.
 func TestAskAboutOthers(t *testing.T) {
 	screen, _ := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "n\n")
-	wantAll(t, "a short call", screen, "?? read_file {\"path\":\"a\"}\n   run it?")
+	wantAll(t, "a short call", screen, "?? read_file {\"path\":\"a\"}\n   y: run it, once\n")
 	screen, _ = questioned(t, tool.Call{Name: "run_command", Arguments: `{"command":["bash","-c","one\ntwo\n"],"deep":{"a":[1,2,{"b":"` + strings.Repeat("c", 120) + `"}]}}`}, false, "n\n")
 	wantAll(t, "a list", screen, "   command:\n   - bash\n   - -c\n   -\n   | one\n   | two\n", "\"b\": \"ccc")
 }
@@ -121,7 +121,7 @@ func TestAskAboutOthers(t *testing.T) {
 // Somebody who does not know the letters can ask what they mean.
 func TestAskWhatAnswersMean(t *testing.T) {
 	screen, v := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "?\nn\n")
-	wantAll(t, "the answers", screen, "y: run it once", "n: do not run it", "a: run it, and do not ask again", "e: run it with other arguments")
+	wantAll(t, "the answers", screen, "y: run it, once", "n: do not run it", "a: run it, and do not ask again", "e: run it with other arguments")
 	if v.Allow {
 		t.Error("the call was allowed")
 	}
@@ -144,7 +144,7 @@ func (commanding) Command(call tool.Call) []string {
 // nothing in it is left out.
 func TestOfferShowsEachWord(t *testing.T) {
 	rules := rememberable{like: &session.Rule{Tool: "run", Member: "command", Prefix: []string{"rm", "a b", "x\x1b\u202e"}}, always: &session.Rule{Tool: "run"}}
-	if got, want := offer(rules), "(only this: rm 'a b' 'x<U+001B><U+202E>'), "; !strings.Contains(got, want) {
+	if got, want := about(agent.ApprovalRequest{}, rules, 0).text(runIt), "about exactly this: rm 'a b' 'x<U+001B><U+202E>'\n"; !strings.Contains(got, want) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -159,7 +159,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
 		`{"arguments":["one\ntwo"]}`:                {"?? log {", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
 		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
-		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   asked because a rule asks about log\n   run it?"},
+		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   asked because a rule asks about log\n   y: run it, once\n"},
 	} {
 		log := commanding{tool.Must("log", "Logs.", func(context.Context, struct {
 			Arguments []string `json:"arguments,omitzero"`

@@ -248,12 +248,12 @@ func TestQuestionsNameTheSandbox(t *testing.T) {
 		want      []string
 		always    bool // the whole tool can be allowed
 	}{
-		{"", `{"command":["ls"]}`, []string{plain, "for this conversation those [l]ike it (ls with options", "about ls with options known to be harmless\n"}, true},
+		{"", `{"command":["ls"]}`, []string{plain, "about ls with options known to be harmless\n"}, true},
 		{"", `{"command":["ls"],"hosts":["b.example","a.example"],"why":"to try"}`, []string{"   sandbox profile hosts: writes in the workspace, and reaches only a.example, b.example\n",
-			"asked because the command wants to run with the network to a.example, b.example:", "for this conversation those [l]ike it with these hosts (ls", "known to be harmless, with the network to a.example, b.example"}, false},
-		{"", `{"command":["ls"],"sandbox":"network"}`, []string{"   sandbox profile network: writes in the workspace, and has the network\n", "[l]ike it with the network (ls"}, false},
-		{"", `{"command":["ls"],"sandbox":"full"}`, []string{"   sandbox profile full: has all your permissions, outside of the sandbox\n", "[l]ike it with all your permissions (ls"}, false},
-		{sandbox.NameFull, `{"command":["ls"]}`, []string{"   sandbox profile full: has all your permissions", "[l]ike it with all your permissions (ls"}, true},
+			"asked because the command wants to run with the network to a.example, b.example:", "known to be harmless, with the network to a.example, b.example"}, false},
+		{"", `{"command":["ls"],"sandbox":"network"}`, []string{"   sandbox profile network: writes in the workspace, and has the network\n", "about ls with options known to be harmless, with the network\n"}, false},
+		{"", `{"command":["ls"],"sandbox":"full"}`, []string{"   sandbox profile full: has all your permissions, outside of the sandbox\n", "about ls with options known to be harmless, with all your permissions\n"}, false},
+		{sandbox.NameFull, `{"command":["ls"]}`, []string{"   sandbox profile full: has all your permissions", "about ls with options known to be harmless, with all your permissions\n"}, true},
 		{"", `{"command":["ls"],"sandbox":"workspace","why":"` + strings.Repeat("x", 100) + `"}`, []string{"   sandbox: workspace\n", plain}, true},
 		{"", `{"command":["ls"],"sandbox profile full":"` + strings.Repeat("x", 100) + `"}`, []string{`   "sandbox profile full": xxx`}, true},
 	} {
@@ -291,7 +291,7 @@ func TestQuestionsNameTheSandbox(t *testing.T) {
 		}
 		ask(who.approve)
 		wantAll(t, c.arguments, screen.String(), c.want...)
-		if strings.Contains(screen.String(), "[a]ll calls") != c.always {
+		if strings.Contains(screen.String(), "about any call of run_command") != c.always {
 			t.Errorf("%s:\n%s", c.arguments, screen.String())
 		}
 		screen.Reset()

@@ -84,7 +84,7 @@ func (t *truster) columns() int {
 // was shown: until then, an answer other than no or a call for help shows it.
 func (t *truster) reply(ctx context.Context, question string, s shown, hidden *int) (answer string, ok bool, err error) {
 	if *hidden > 0 {
-		question = strings.Replace(question, "[n]o", fmt.Sprintf("[n]o, [s]how the %s that are hidden", plural(*hidden, "line")), 1)
+		fmt.Fprintln(t.std.err, "   s: show the "+plural(*hidden, "line")+" that are hidden")
 	}
 	fmt.Fprint(t.std.err, "   "+wrapped(question, t.who.width()-4, "   ")+" ")
 	line, ok, err := t.who.line(ctx)
@@ -131,10 +131,11 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 	t.who.unasked()
 	s, hidden := t.show(c)
 	allows := slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == trust.Allows })
-	choices := trustChoices(allows)
-	t.seen.WriteString("   run it? " + choices + ":")
+	choices := fileAnswers(allows)
+	t.seen.WriteString(choices.text(runIt))
+	t.who.explain(choices)
 	for {
-		answer, ok, err := t.reply(ctx, "run it? "+choices+":", s, &hidden)
+		answer, ok, err := t.reply(ctx, strings.TrimSpace(choices.question(runIt)), s, &hidden)
 		if err != nil {
 			return err
 		}
@@ -156,30 +157,24 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 				t.said, t.saidTo = askEach, c.Powers
 				return nil
 			}
-			t.explain(allows)
+			t.who.explain(choices)
 		case "":
 		default:
-			t.explain(allows)
+			t.who.explain(choices)
 		}
 	}
 }
 
-// trustChoices names the answers. A letter that the question about a call has too means the same
-// there: a, which allows all calls of a tool, must not be an answer here.
-func trustChoices(allows bool) string {
+// fileAnswers returns the answers to the question about a file. A letter that the question about
+// a call has too means the same there: a, which allows all calls of a tool, must not be an
+// answer here.
+func fileAnswers(allows bool) answers {
+	list := answers{
+		{"y", "run it, now and later, until it or a file that it includes changes"},
+		{"o", "run it now, and ask again next time"},
+	}
 	if allows {
-		return "[y]es, until it changes, [o]nce, yes but ask about each [c]all, [n]o"
+		list = append(list, choice{"c", "run it now, ask before each call that it allows itself, and ask again next time"})
 	}
-	return "[y]es, until it changes, [o]nce, [n]o"
-}
-
-// explain says what each answer allows.
-func (t *truster) explain(allows bool) {
-	lines := []string{"y: run it, now and later, until it or a file that it includes changes", "o: run it now, and ask again next time"}
-	if allows {
-		lines = append(lines, "c: run it now, and ask before each call that it allows itself")
-	}
-	for _, line := range append(lines, "n: do not run it. Nothing has been started, sent or read outside its folder yet.") {
-		fmt.Fprintln(t.std.err, "   "+wrapped(line, t.who.width()-4, "      "))
-	}
+	return append(list, choice{"n", "do not run it. Nothing has been started, sent or read outside its folder yet."})
 }

@@ -6,10 +6,11 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -20,7 +21,7 @@ func TestTrustQuestion(t *testing.T) {
 		t.Skip("-short: waits for a terminal")
 	}
 	t.Parallel()
-	const run, question = "antiphon run agent.md; ", "yes but ask about each [c]all, [n]o:"
+	const run, question = "antiphon run agent.md; ", "run it? y, o, c or n:"
 	for _, tt := range []struct {
 		name, line string
 		steps      []string // what is waited for, and then typed
@@ -29,7 +30,7 @@ func TestTrustQuestion(t *testing.T) {
 	}{
 		{"no", run, []string{question, "n"}, "", "agent.md was not run, because it is not trusted"},
 		{"once", run + "echo again; " + run, []string{question, "o", "\nagain\n?? agent.md", "n"}, "m", "agent.md was not run"},
-		{"ask", run, []string{question, "c", "run it? [y]es, once, [n]o, for", "n"}, "", "1 refused"},
+		{"ask", run, []string{question, "c", "run it? y, n, l, a or e:", "n"}, "", "1 refused"},
 		{"yes", run + run + "echo >>mark.sh; " + run, []string{question, "y", "Changed: mark.sh, no power", "n"}, "mm", "agent.md was not run"},
 		{"unrecorded", "mkdir log; export ANTIPHON_AUDIT=$PWD/log; " + run + "echo again; " + run, []string{question, "y", "\nagain\n?? agent.md", "n"}, "", "agent.md was not run"},
 		{"all", run, []string{question, "a", "Nothing has been started", "", question, "n"}, "", "agent.md was not run"},
@@ -66,12 +67,11 @@ func TestTrustQuestion(t *testing.T) {
 // K1: a letter means the same in the question about a file and in the one about a call. In the
 // latter, a allows all calls of a tool.
 func TestQuestionsShareNoLetter(t *testing.T) {
-	letters := regexp.MustCompile(`\[([a-z])\]`)
 	r := session.Rule{Tool: "t"}
-	about := (&person{}).words(rememberable{&r, &r}, 1)
-	for _, found := range letters.FindAllStringSubmatch(trustChoices(true), -1) {
-		if letter := found[1]; letter != "y" && letter != "n" && strings.Contains(about, "["+letter+"]") {
-			t.Errorf("%s is an answer to both %q and %q", letter, trustChoices(true), about)
+	call := about(agent.ApprovalRequest{}, rememberable{&r, &r}, 1)
+	for _, one := range fileAnswers(true) {
+		if l := one.letter; l != "y" && l != "n" && slices.ContainsFunc(call, func(other choice) bool { return other.letter == l }) {
+			t.Errorf("%s is an answer to both %v and %v", l, fileAnswers(true), call)
 		}
 	}
 }

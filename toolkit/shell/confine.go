@@ -175,7 +175,7 @@ func widening(own, p sandbox.Profile) string {
 	text := ""
 	switch more := own.Lacks(p.Hosts...); {
 	case len(more) > 0:
-		text = "with the network to " + strings.Join(more, ", ") + ": it could send what it reads there"
+		text = "with the network to " + strings.Join(more, ", ") + ": it could send them what it reads"
 	case p.Width() == sandbox.NameNetwork && own.Width() != sandbox.NameNetwork:
 		text = "with the network: it could send what it reads to anybody, and reach the services on this machine"
 	}

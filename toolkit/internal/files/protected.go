@@ -40,7 +40,7 @@ func (f *Files) ProtectedPaths() []string {
 // It looks at the path as it is written and as the links on the way lead.
 func (f *Files) Protected(path string) string {
 	if name := obeyed.Name(path); name != "" {
-		return "it writes to " + name + ", which other programs run or obey without a question"
+		return "it writes to " + name + ", which other programs run or obey later without asking you"
 	}
 	return f.protectedAt(realPath(path))
 }
@@ -48,7 +48,7 @@ func (f *Files) Protected(path string) string {
 // protectedAt is Protected for a path without links.
 func (f *Files) protectedAt(real string) string {
 	if name := obeyed.Name(real); name != "" {
-		return "it writes to " + name + ", which other programs run or obey without a question"
+		return "it writes to " + name + ", which other programs run or obey later without asking you"
 	}
 	for _, p := range f.protected {
 		if lies(real, p) {
