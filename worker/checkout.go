@@ -53,7 +53,7 @@ type state struct {
 	// Run is the last run that worked in it, and Next one that perhaps did.
 	Run  string `json:"run"`
 	Next string `json:"next,omitempty"`
-	// Base is the tree that the patch is a change of: that of the commit without submodules.
+	// Base is what the patch is a change of: the commit, or its tree without submodules.
 	Base string `json:"base"`
 }
 
@@ -330,30 +330,33 @@ func (c *checkout) read(ctx context.Context, patch []byte) error {
 	if _, err := c.git.local(ctx, nil, "read-tree", c.noted.Commit); err != nil {
 		return err
 	}
-	if _, err := c.tracked(ctx); err != nil {
+	c.state.Base = c.noted.Commit
+	switch _, links, err := c.tracked(ctx); {
+	case err != nil:
 		return err
+	case links:
+		base, err := c.git.local(ctx, nil, "write-tree")
+		if err != nil {
+			return err
+		}
+		c.state.Base = strings.TrimSpace(string(base))
 	}
-	base, err := c.git.local(ctx, nil, "write-tree")
-	if err != nil {
-		return err
-	}
-	c.state.Base = strings.TrimSpace(string(base))
 	if len(patch) == 0 {
 		return nil
 	}
-	if _, err = c.git.local(ctx, bytes.NewReader(patch), "apply", "--cached", "--binary", "--whitespace=nowarn", "-"); err != nil {
+	if _, err := c.git.local(ctx, bytes.NewReader(patch), "apply", "--cached", "--binary", "--whitespace=nowarn", "-"); err != nil {
 		c.state.Base = ""
 		return &placeFailure{fmt.Sprintf("its changes do not fit the commit %s of %s", c.noted.Commit, c.noted.Repository), err}
 	}
 	return nil
 }
 
-// tracked returns the paths in the index. It removes submodules from it before: git would
-// look into them, and obey their settings.
-func (c *checkout) tracked(ctx context.Context) (paths []string, err error) {
+// tracked returns the paths in the index. It removes submodules from it before, and reports
+// whether there were some: git would look into them, and obey their settings.
+func (c *checkout) tracked(ctx context.Context) (paths []string, linked bool, err error) {
 	out, err := c.git.local(ctx, nil, "ls-files", "--stage", "-z")
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var links bytes.Buffer
 	for line := range strings.SplitSeq(string(out), "\x00") {
@@ -364,7 +367,8 @@ func (c *checkout) tracked(ctx context.Context) (paths []string, err error) {
 			paths = append(paths, path)
 		}
 	}
-	return paths, c.update(ctx, &links, "--force-remove")
+	linked = links.Len() > 0
+	return paths, linked, c.update(ctx, &links, "--force-remove")
 }
 
 // update changes the index.
@@ -478,7 +482,7 @@ func (c *checkout) unkept(err error) error {
 // changes returns the patch from the commit to the files: also files that git does not
 // know, but not those that it ignores.
 func (c *checkout) changes(ctx context.Context) ([]byte, error) {
-	paths, err := c.tracked(ctx)
+	paths, _, err := c.tracked(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -258,13 +258,17 @@ func (c *workPatchCommand) Run(ctx context.Context, std stdio, env environment, 
 			Repository string `json:"repository"`
 			Reference  string `json:"reference"`
 			Commit     string `json:"commit"`
-			Patch      string `json:"patch"`
-		}{changes.Repository, changes.Reference, changes.Commit, string(changes.Patch)}
+			Patch      []byte `json:"patch"` // in base64: files may have any bytes
+		}{changes.Repository, changes.Reference, changes.Commit, changes.Patch}
 		if work.JSON {
 			return all.printJSON(std, value)
 		}
 		fmt.Fprintf(std.err, "antiphon: changes to the commit %s of %s\n", changes.Commit, visible(changes.Repository))
-		_, err = std.out.Write(changes.Patch)
+		patch := changes.Patch
+		if terminal(std.out) { // git apply gets all bytes
+			patch = []byte(printable(string(patch)))
+		}
+		_, err = std.out.Write(patch)
 		return err
 	})
 }
