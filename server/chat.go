@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -104,13 +105,29 @@ func (s *Server) wholeChat(c *call, j *job) *Error {
 		return &Error{Status: http.StatusInternalServerError, Type: serverError, Code: r.Error.Code, Message: r.Error.Message}
 	}
 	c.name(j)
-	plain := api.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Output: r.Output, Usage: r.Usage}
+	plain := api.Response{ID: r.ID, Model: r.Model, CreatedAt: r.CreatedAt, Status: r.Status, Incomplete: r.Incomplete, Usage: r.Usage}
+	for _, it := range r.Output {
+		if text := unapproved(it); text != "" {
+			it = item.Must(&item.Message{Role: item.RoleAssistant, Content: item.Content{Parts: []item.Part{&item.Refusal{Refusal: text}}}})
+		}
+		plain.Output = append(plain.Output, it)
+	}
 	b, _, err := completions.AppendResponse(nil, &plain, completions.Options{})
 	if err != nil {
 		return s.failure(err)
 	}
 	c.sendJSON(b)
 	return nil
+}
+
+// unapproved returns what a client of Chat Completions is told of a request for approval, or ""
+// for another item: that API has neither the request nor an answer to it, so the call waits for
+// nobody.
+func unapproved(it item.Item) string {
+	if it.Type() != item.TypeMCPApprovalRequest {
+		return ""
+	}
+	return fmt.Sprintf("The call of %s was not made: it needs an approval, which Chat Completions does not have. Use the Responses API.", it.Name())
 }
 
 // streamChat sends a completion in chunks.
@@ -121,6 +138,17 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	j.w.flush = w.flush
 	j.to = func(ev api.Event) error {
 		c.streams(j)
+		if ev.Type == api.EventItemDone {
+			if v, err := ev.Decode(); err == nil {
+				if done, ok := v.(*api.ItemDoneEvent); ok && unapproved(done.Item) != "" {
+					said := &api.RefusalDeltaEvent{Delta: unapproved(done.Item)}
+					said.OutputIndex = done.OutputIndex
+					if ev, err = api.NewEvent(said); err != nil {
+						return err
+					}
+				}
+			}
+		}
 		return encoder.Encode(ev, func(chunk []byte) error {
 			if object, err := item.Parse(chunk); err == nil && !usage {
 				if choices, _ := object.Member("choices"); choices == "[]" {

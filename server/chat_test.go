@@ -4,6 +4,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/server"
 )
 
 func served(t *testing.T, script string) *rehearsal.Server {
@@ -142,6 +144,32 @@ func TestModels(t *testing.T) {
 		http.DefaultClient.CloseIdleConnections()
 		if !strings.HasSuffix(b.String(), want) {
 			t.Errorf("%s: %s", path, b.String())
+		}
+	}
+}
+
+// A request for approval cannot be answered through Chat Completions, so the client is told why
+// the answer ends, and is not left with half of it. V1
+func TestChatUnapproved(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
+		if err := w.Text("I look."); err != nil {
+			return err
+		}
+		return w.Item(item.Must(&item.MCPApprovalRequest{ID: "mcpr_1", ServerLabel: "s", Name: "wipe", Arguments: "{}"}))
+	})}
+	base, stop, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	own := new(http.Transport)
+	defer own.CloseIdleConnections()
+	c := &completions.Client{BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), apispec.LoadOpen(t), own}}}
+	for _, streamed := range []bool{false, true} {
+		r := chatted(t, c, &api.Request{Model: "m", Input: users("Hello?")}, streamed)
+		text := string(r.Output[0].JSON())
+		if len(r.Output) != 1 || !strings.Contains(text, "I look.") || !strings.Contains(text, "The call of wipe was not made") || !strings.Contains(text, `"refusal"`) {
+			t.Errorf("streamed %v: %v", streamed, r.Output)
 		}
 	}
 }
