@@ -149,7 +149,11 @@ func (t *dialogue) keys() {
 // model asks another model from now on.
 func (t *dialogue) model(ctx context.Context, name string) error {
 	if name == "" {
-		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", asking(&t.print.setup))
+		setup := &t.print.setup
+		if t.answers != nil {
+			setup = &t.answers.setup
+		}
+		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", asking(setup))
 	}
 	model, at := t.own.model(name)
 	return t.reopen(ctx, func(cfg *host.Config) {

@@ -25,6 +25,7 @@ var viKeys = []string{
 	"i a I A o O            insert; x X r s, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
 	"p P . u Ctrl-R         put, again, undo, redo; v V select, \" names a register, > < shift",
 	": / ?                  a command as behind a slash, also :w, :q, :wq, :e; search in what you said",
+	"/ ? n N [ ]            in full screen: search the transcript, again; the message before and behind",
 	"Enter                  sends, in every mode",
 }
 

@@ -114,7 +114,7 @@ func (t *Terminal) below(now time.Time) string {
 		return "search in what you said: " + t.find.query + " (Ctrl-R: older, Esc: back)"
 	}
 	if t.line != nil {
-		return ":" + *t.line
+		return t.lineMark + *t.line
 	}
 	if t.hint != "" {
 		return t.hint

@@ -86,7 +86,8 @@ type Terminal struct {
 	hint    string // about the last key
 	compose composer
 	vi      vi
-	line    *string // the command line of vi
+	line    *string // the command line of vi, or what is searched
+	sought  sought
 	queue   []string
 	stop    func()             // ends the work, or nil if nothing works
 	steer   func(string) error // says something to the work
@@ -106,7 +107,8 @@ type Terminal struct {
 
 	full      full
 	outline   Outline
-	noSide    bool // the person does not want the pane beside the full screen
+	lineMark  string // what stands before line: a colon, a slash or a question mark
+	noSide    bool   // the person does not want the pane beside the full screen
 	sideText  nodeText
 	browse    browse
 	wantFull  bool // the person wants the full screen

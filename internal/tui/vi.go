@@ -467,7 +467,9 @@ func (t *Terminal) viKey(name, text string) bool {
 		v.mode, v.keys, v.inserting = viInsert, nil, false
 		return false
 	case v.mode == viNormal && len(v.keys) == 0 && text == ":":
-		t.line, t.hint = new(string), ""
+		t.line, t.lineMark, t.hint = new(string), text, ""
+		return true
+	case v.mode == viNormal && len(v.keys) == 0 && t.full.on && (t.compose.text == "" || text == "/" || text == "?") && t.transcriptKey(text):
 		return true
 	case v.mode == viNormal && len(v.keys) == 0 && (text == "/" || text == "?"):
 		t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
@@ -486,7 +488,16 @@ func (t *Terminal) lineKey(name, text string) {
 	switch {
 	case name == "enter":
 		t.line = nil
-		t.perform(strings.TrimSpace(line))
+		if t.lineMark == ":" {
+			t.perform(strings.TrimSpace(line))
+			break
+		}
+		if t.hint = ""; line != "" {
+			t.sought.text = line
+		}
+		if t.sought.back = t.lineMark == "?"; t.sought.text != "" {
+			t.seek(t.sought.back)
+		}
 	case name == "esc", name == "ctrl+c", name == "backspace" && line == "":
 		t.line = nil
 	case name == "backspace":

@@ -1,0 +1,74 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestViTranscript proves that in the full screen the keys of vi search the transcript in both directions
+// and around its ends, go from message to message, and leave a draft alone; and that in the usual view /
+// searches what the person said.
+func TestViTranscript(t *testing.T) {
+	b := newBench(t, 60, 12, true)
+	b.t.opts.Vi = true
+	for i := range 6 {
+		b.t.say(saidMark, fmt.Sprintf("question %d", i))
+		for j := range 20 {
+			b.t.notes(fmt.Sprintf("line %d of %d\n", j, i))
+		}
+	}
+	b.t.notes("the last Line 7 of all\n")
+	b.t.wantFull = true
+	b.draw(t)
+	at := func(want string) {
+		t.Helper()
+		b.draw(t)
+		if top := b.shown()[0]; top != want {
+			t.Errorf("the first row is %q, want %q", top, want)
+		}
+	}
+	viTyped(b, "<esc>?line 7 of")
+	if got := b.t.below(time.Time{}); got != "?line 7 of" {
+		t.Errorf("below the draft is %q", got)
+	}
+	viTyped(b, "<enter>")
+	b.draw(t)
+	if got := strings.Join(b.shown(), "\n"); !strings.Contains(got, "the last Line 7 of all") {
+		t.Errorf("the screen:\n%s", got)
+	}
+	viTyped(b, "n")
+	at("line 7 of 5")
+	viTyped(b, "n")
+	at("line 7 of 4")
+	viTyped(b, "N")
+	at("line 7 of 5")
+	viTyped(b, "[")
+	at("› question 5")
+	viTyped(b, "[[")
+	at("› question 3")
+	viTyped(b, "]")
+	at("› question 4")
+	viTyped(b, "/line 2 of 0<enter>")
+	at("line 2 of 0")
+	viTyped(b, "n")
+	at("line 2 of 0")
+	viTyped(b, "/nowhere<enter>")
+	if at("line 2 of 0"); b.t.hint != "not found: nowhere" {
+		t.Errorf("the hint is %q", b.t.hint)
+	}
+	viTyped(b, "iab<esc>N")
+	if b.t.compose.text != "ab" {
+		t.Errorf("the draft is %q", b.t.compose.text)
+	}
+	b.t.wantFull = false
+	b.draw(t)
+	viTyped(b, "/")
+	if !b.t.find.on || b.t.line != nil {
+		t.Error("/ does not search what was said")
+	}
+}
