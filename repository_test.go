@@ -220,6 +220,20 @@ func TestImportArrows(t *testing.T) {
 	})
 }
 
+// TestNothingCompilesAtTheStart proves that no regular expression is compiled at each start of
+// a program that links a package.
+func TestNothingCompilesAtTheStart(t *testing.T) {
+	programs := []string{"internal/lazyregexp", "internal/packagemap"}
+	goFiles(t, func(dir, file string) {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(dir, "examples/") || slices.Contains(programs, dir) {
+			return
+		}
+		if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "regexp.MustCompile(") {
+			t.Errorf("%s: lazyregexp.New is in place of regexp.MustCompile (%v)", file, err)
+		}
+	})
+}
+
 func checkArrow(t *testing.T, file, dir string, level int, imp string) {
 	t.Helper()
 	if own, ok := strings.CutPrefix(imp, module+"/"); ok {

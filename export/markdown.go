@@ -10,11 +10,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	extast "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
 	gmtext "github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 )
@@ -27,7 +29,9 @@ const (
 	maxMarks    = 3000     // marks of emphasis and links without a blank line between them
 )
 
-var markdownParser = goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
+var markdownParser = sync.OnceValue(func() parser.Parser {
+	return goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser()
+})
 
 // markdown returns a model's text as HTML. The result contains only the elements and
 // attributes named in this file, whatever the text contains: HTML in the text
@@ -43,7 +47,7 @@ func markdown(s string, hide func(string) string) (template.HTML, bool) {
 	// neither can pass unseen.
 	src := []byte(strings.ToValidUTF8(s, "\uFFFD"))
 	m := &markdownWriter{src: src, hide: hide}
-	m.children(markdownParser.Parse(gmtext.NewReader(src)))
+	m.children(markdownParser().Parse(gmtext.NewReader(src)))
 	return template.HTML(m.out.String()), true
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -31,11 +32,14 @@ var pageCSS string
 //go:embed page.js
 var pageJS string
 
-var templates = template.Must(template.New("page").Parse(pageHTML))
+// The templates are parsed when the first page is written, and not at each start of a program.
+var templates = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageHTML)) })
 
 // policy allows a page to show its own images and run its own script only: it loads
 // nothing and sends nothing, whatever the log contains.
-var policy = "default-src 'none'; img-src data:; style-src " + hashOf(pageCSS) + "; script-src " + hashOf(pageJS) + "; base-uri 'none'; form-action 'none'"
+var policy = sync.OnceValue(func() string {
+	return "default-src 'none'; img-src data:; style-src " + hashOf(pageCSS) + "; script-src " + hashOf(pageJS) + "; base-uri 'none'; form-action 'none'"
+})
 
 func hashOf(s string) string {
 	sum := sha256.Sum256([]byte(s))
@@ -78,7 +82,7 @@ type printer struct {
 
 func (p *printer) show(name string, data any) {
 	if p.err == nil {
-		p.err = templates.ExecuteTemplate(p.out, name, data)
+		p.err = templates().ExecuteTemplate(p.out, name, data)
 	}
 }
 
@@ -126,7 +130,7 @@ func (p *printer) head(t *talk) any {
 	addTime("To", last)
 	add("Took", tookText(last.Sub(first)))
 	return map[string]any{
-		"Title": title, "Policy": policy, "Style": template.HTML("<style>" + pageCSS + "</style>"),
+		"Title": title, "Policy": policy(), "Style": template.HTML("<style>" + pageCSS + "</style>"),
 		"About": about, "Facts": t.facts(len(p.log.Entries)), "Prompts": p.prompts(t),
 	}
 }

@@ -17,13 +17,13 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/filelock"
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -151,7 +151,7 @@ type placeFailure struct {
 func (e *placeFailure) Error() string { return e.text + ": " + e.err.Error() }
 func (e *placeFailure) Unwrap() error { return e.err }
 
-var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,100}$`)
+var plainName = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,100}$`)
 
 // checkoutOf returns the checkout for a session, which may not be there yet. Its path is the
 // same at all workers with the same Checkouts.

@@ -13,11 +13,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/variables"
 )
 
@@ -30,10 +30,10 @@ import (
 // Forms of addresses and references. What is not a letter or a digit at the beginning may be
 // an option of a program.
 var (
-	hostPath  = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]+:[^:-]`)
-	helped    = regexp.MustCompile(`^[A-Za-z0-9+.-]*::`)
-	reference = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./+#@=,%-]*$`)
-	below     = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+	hostPath  = lazyregexp.New(`^([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]+:[^:-]`)
+	helped    = lazyregexp.New(`^[A-Za-z0-9+.-]*::`)
+	reference = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./+#@=,%-]*$`)
+	below     = lazyregexp.New(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
 )
 
 // checkRepository returns an error for a repository or a reference that is not given to git.
@@ -244,7 +244,7 @@ func (g *git) has(ctx context.Context, commit string) bool {
 	return err == nil
 }
 
-var wholeHash = regexp.MustCompile(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
+var wholeHash = lazyregexp.New(`^([0-9a-f]{40}|[0-9a-f]{64})$`)
 
 // isCommit reports whether a text is the full name of a commit.
 func isCommit(s string) bool { return wholeHash.MatchString(s) }
