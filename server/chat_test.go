@@ -167,7 +167,7 @@ func TestChatUnapproved(t *testing.T) {
 	c := &completions.Client{BaseURL: base, Profile: full, HTTP: &http.Client{Transport: &checked{t, apispec.Load(t), apispec.LoadOpen(t), own}}}
 	for _, streamed := range []bool{false, true} {
 		r := chatted(t, c, &api.Request{Model: "m", Input: users("Hello?")}, streamed)
-		text := string(r.Output[0].JSON())
+		text := r.Output[0].JSON()
 		if len(r.Output) != 1 || !strings.Contains(text, "I look.") || !strings.Contains(text, "The call of wipe was not made") || !strings.Contains(text, `"refusal"`) {
 			t.Errorf("streamed %v: %v", streamed, r.Output)
 		}
