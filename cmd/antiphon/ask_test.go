@@ -166,6 +166,8 @@ func TestWrongInputs(t *testing.T) {
 		{[]string{"--temperature=-0.5", "What?"}, "antiphon: --temperature is -0.5, want a number from 0 to 2, such as 0.7\n"},
 		{[]string{"--temperature", "NaN", "What?"}, "antiphon: --temperature is NaN, want a number from 0 to 2, such as 0.7\n"},
 		{[]string{"--temperature", "warm", "What?"}, "antiphon: --temperature: \"warm\" is not a number; see antiphon ask --help\n"},
+		{[]string{"-o", ".", "What?"}, "antiphon: --out . is a folder; name a file, such as talk.md\n"},
+		{[]string{"--schema", "absent.json", "What?"}, "antiphon: --schema absent.json: no such file or directory\n"},
 		{[]string{"-a", "absent.md", "What?"}, "antiphon: absent.md: no such file or directory\n"},
 	} {
 		if got := programEnv(t, env, c.args...); got.code != exitUsage || got.err != c.want {

@@ -112,6 +112,9 @@ func (c *runCommand) check() error {
 	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
 		return usage(fmt.Errorf("--temperature is %v, want a number from 0 to 2, such as 0.7", *t))
 	}
+	if info, err := os.Stat(c.Out); err == nil && info.IsDir() {
+		return usage(fmt.Errorf("--out %s is a folder; name a file, such as %s", c.Out, filepath.Join(c.Out, "talk.md")))
+	}
 	if err := c.checkKept(); err != nil {
 		return err
 	}
@@ -154,7 +157,7 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 	}
 	f, err := os.Open(c.Schema)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--schema: %w", err))
+		return nil, usage(fmt.Errorf("--schema %s: %w", c.Schema, errors.Unwrap(err)))
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
