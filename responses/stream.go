@@ -40,7 +40,7 @@ import (
 // after the iteration.
 func (c *Client) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
-		s := &stream{yield: yield, background: c.backgroundOf(req), decoder: decoders.Get().(*api.EventDecoder)}
+		s := c.stream(req, yield)
 		if s.background != nil {
 			ctx = c.shared(ctx)
 		}
@@ -55,11 +55,12 @@ func (c *Client) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Eve
 			err = c.follow(ctx, s, err)
 		}
 		s.end(err)
-		if s.over {
-			s.decoder.Reset()
-			decoders.Put(s.decoder)
-		}
+		s.recycle()
 	}
+}
+
+func (c *Client) stream(req *api.Request, yield func(api.Event, error) bool) *stream {
+	return &stream{yield: yield, background: c.backgroundOf(req), decoder: decoders.Get().(*api.EventDecoder)}
 }
 
 // stream passes on the events of one reply.
@@ -129,6 +130,14 @@ func (s *stream) end(err error) {
 	}
 }
 
+// recycle keeps the decoder for a later stream.
+func (s *stream) recycle() {
+	if s.over {
+		s.decoder.Reset()
+		decoders.Put(s.decoder)
+	}
+}
+
 // partial adds the complete items to an error.
 func (s *stream) partial(err error) error {
 	if e, ok := err.(*endpoint.Error); ok {
@@ -156,21 +165,7 @@ func (s *stream) events(x *transport.Exchange) error { return s.read(x, x.Events
 
 // read passes on events up to the last one.
 func (s *stream) read(x *transport.Exchange, src source) error {
-	if s.decoder == nil {
-		s.decoder = new(api.EventDecoder)
-	}
-	s.decoder.Reset()
-	s.take = api.NotesOf(x.Context())
-	switch {
-	case s.take == nil || s.background.continues():
-	case s.auditor == nil:
-		s.auditor = auditors.Get().(*api.Auditor)
-	case s.background == nil:
-		s.auditor.Reset() // the response starts again
-	}
-	if s.auditor != nil {
-		s.auditor.Hide = x.Hide
-	}
+	s.begin(x)
 	s.skipped, s.garbage = 0, nil
 	x.Heard()
 	for {
@@ -213,6 +208,26 @@ func (s *stream) read(x *transport.Exchange, src source) error {
 		if done, err := s.pass(x, ev); done {
 			return err
 		}
+	}
+}
+
+// begin makes the stream ready for the events of an attempt. It is not part of read, whose frame
+// is on the stack for as long as the stream is open: the auditor is large.
+func (s *stream) begin(x *transport.Exchange) {
+	if s.decoder == nil {
+		s.decoder = new(api.EventDecoder)
+	}
+	s.decoder.Reset()
+	s.take = api.NotesOf(x.Context())
+	switch {
+	case s.take == nil || s.background.continues():
+	case s.auditor == nil:
+		s.auditor = auditors.Get().(*api.Auditor)
+	case s.background == nil:
+		s.auditor.Reset() // the response starts again
+	}
+	if s.auditor != nil {
+		s.auditor.Hide = x.Hide
 	}
 }
 

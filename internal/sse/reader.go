@@ -15,7 +15,7 @@ import (
 const DefaultMaxEvent = 256 << 20
 
 // FirstBuffer is the initial buffer size of a [Reader].
-const FirstBuffer = 8 << 10
+const FirstBuffer = 4 << 10
 
 // maxType is the initial capacity for an event's type, which may be longer.
 const maxType = 64
@@ -332,7 +332,10 @@ func (r *Reader) makeRoom() {
 	}
 	used := kept + r.end - r.pos
 	dst := r.buf
-	if used > len(dst)-len(dst)/4 || len(dst) == 0 || r.fast && len(dst) < fastBuffer {
+	switch {
+	case r.fast && len(dst) < fastBuffer:
+		dst = make([]byte, min(4*len(dst), fastBuffer))
+	case used > len(dst)-len(dst)/4 || len(dst) == 0:
 		dst = make([]byte, max(FirstBuffer, 2*len(dst)))
 	}
 	if r.hasData {
