@@ -64,7 +64,8 @@ func (c *traceFlags) trace(list []agents.Agent, env environment, failed func(err
 	}, nil
 }
 
-// exporter sends spans by OTLP, as JSON.
+// exporter sends spans by OTLP, as JSON. OpenTelemetry's own exporter links gRPC, for which each
+// start of the program would pay, also where nobody asks for spans.
 type exporter struct {
 	url    string
 	header http.Header
