@@ -134,7 +134,7 @@ func TestAnswerFollowsNoLinks(t *testing.T) {
 		t.Skip(err)
 	}
 	o := a.run("l\nn\n", "b.md", "", "")
-	if a.there("Makefile") || !a.there("doc/c.txt") || strings.Count(o, "run it?") != 2 || strings.Count(strings.Join(strings.Fields(o), " "), "(under doc)") != 1 {
+	if a.there("Makefile") || !a.there("doc/c.txt") || strings.Count(o, "run it?") != 2 || strings.Count(strings.Join(strings.Fields(o), " "), "about paths under doc ") != 1 {
 		t.Errorf("the answer about a folder covers what a link in it leads to:\n%s", o)
 	}
 }
