@@ -89,7 +89,7 @@ type workStartCommand struct {
 
 	Drain time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the worker is told to end: how long its runs may take to end their turn."`
 
-	Metrics string `placeholder:"ADDRESS" help:"Serve measures for Prometheus at http://ADDRESS/metrics, and /healthz and /readyz. ADDRESS is HOST:PORT; without HOST, only this machine can connect."`
+	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at http://ADDRESS/metrics, and /healthz and /readyz. ADDRESS is HOST:PORT; without HOST, only this machine can connect."`
 
 	endpointFlags `group:"who"`
 	trustFlags    `group:"may"`

@@ -126,7 +126,7 @@ func (t *Terminal) key(name, text string) {
 		case asked:
 			t.depart()
 		default:
-			t.asked, t.hint = true, "Ctrl+C again leaves; the conversation is kept"
+			t.asked, t.hint = true, "Ctrl-C again leaves; the conversation is kept"
 		}
 	case "ctrl+d":
 		if t.compose.text == "" {
@@ -144,7 +144,7 @@ func (t *Terminal) key(name, text string) {
 		t.full.drawn = nil
 		t.screen.width = 0 // all of the live part is drawn again
 	case "ctrl+x":
-		t.prefix, t.hint = name, "Ctrl+E opens the draft in $EDITOR, Ctrl+F the full screen or back, Ctrl+O shows or hides its pane"
+		t.prefix, t.hint = name, "Ctrl-E opens the draft in $EDITOR, Ctrl-F the full screen or back, Ctrl-O shows or hides its pane"
 	case "ctrl+r":
 		if !t.asking {
 			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
