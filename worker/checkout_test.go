@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -250,6 +252,8 @@ func TestRepositoryOfLostWorker(t *testing.T) {
 			r := newRig(t, writes, two)
 			a, b := r.fetcher("a", from.dir), r.fetcher("b", from.dir)
 			id := r.at("1", "note it", worker.Place{Repository: from.dir, Reference: "main"})
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
 			started := 0
 			a.Config.Audit = func(ctx context.Context, records ...audit.Record) error {
 				for _, rec := range records {
@@ -261,17 +265,16 @@ func TestRepositoryOfLostWorker(t *testing.T) {
 					started++
 					r.store.Lose(id)
 					<-ctx.Done()
+					stop() // or else the worker goes on with it at once
 					return ctx.Err()
 				}
 				return nil
 			}
-			ctx, stop := context.WithCancel(t.Context())
 			a.Log, r.work = nil, a
 			left := r.logged("work left")
 			ended := make(chan error)
 			go func() { ended <- a.Run(ctx) }()
 			<-left
-			stop()
 			if err := <-ended; err != nil {
 				t.Fatal(err)
 			}
@@ -481,6 +484,50 @@ func TestRepositoryIsGone(t *testing.T) {
 	col := r.submit(j).Session.ID
 	r.once(a)
 	r.is(col, queue.Done, "answered")
+}
+
+// A secret of the worker's environment is not kept in the store, also if it is in a file that is
+// no text: the session waits for an operator.
+func TestSecretInRepository(t *testing.T) {
+	t.Parallel()
+	from := newRepo(t, map[string]string{"notes.txt": ""})
+	r := newRig(t, writes, "again\n"+note)
+	a := r.fetcher("a", from.dir)
+	a.Config.Environment = host.Environment{"PATH": os.Getenv("PATH"), "DEPLOY_TOKEN": "hunter2-hunter2-hunter2"}
+	id := r.at("1", "note it", worker.Place{Repository: from.dir, Reference: "main"})
+	r.once(a)
+	r.is(id, queue.Done, "answered")
+	(&repo{t, files(t, a, id)}).write("core", "\x00\x01 DEPLOY_TOKEN=hunter2-hunter2-hunter2\x00")
+	r.submit(r.job("2", "note it"))
+	r.once(a)
+	r.is(id, queue.Parked, "they contain a secret of the worker's environment")
+}
+
+// A repository that the operator allowed does not lead to another one.
+func TestRepositoryLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	from := newRepo(t, map[string]string{"notes.txt": ""})
+	from.git("update-server-info")
+	other := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(from.dir, ".git"))))
+	defer other.Close()
+	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/moved/") {
+			http.Redirect(w, r, other.URL+strings.TrimPrefix(r.URL.RequestURI(), "/moved"), http.StatusMovedPermanently)
+			return
+		}
+		http.StripPrefix("/there", http.FileServer(http.Dir(filepath.Join(from.dir, ".git")))).ServeHTTP(w, r)
+	}))
+	defer here.Close()
+	r := newRig(t, writes, "again\n"+note)
+	a := r.fetcher("a", here.URL+"/")
+	id := r.at("1", "note it", worker.Place{Repository: here.URL + "/moved", Reference: "main"})
+	r.once(a)
+	r.is(id, queue.Parked, "cannot be fetched")
+	j := r.job("1", "note it")
+	j.Config.Session, j.Place = "there", &worker.Place{Repository: here.URL + "/there", Reference: "main"}
+	id = r.submit(j).Session.ID
+	r.once(a)
+	r.is(id, queue.Done, "answered")
 }
 
 // Addresses and references that are options or programs, or that contain a secret, are
