@@ -256,3 +256,20 @@ func hostileLog(rt *rapid.T) []session.Entry {
 	}
 	return entries
 }
+
+// Notes that workers and servers write for themselves say what lies in a checkout and what a
+// response was. Those of an imported log do not. K5
+func TestDisarmDropsNotesOfTheProgram(t *testing.T) {
+	var d agent.Disarm
+	for text, want := range map[string]string{
+		`{"type":"antiphon:checkout","repository":"/r","reference":"main","commit":"c","run":"r"}`: "a note for workers or servers, of the type antiphon:checkout",
+		`{"type":"antiphon:response","id":"resp_1"}`:                                               "a note for workers or servers, of the type antiphon:response",
+		`{"type":"message","role":"user","content":"a note of a person"}`:                          "",
+	} {
+		kept, dropped := d.Entry(session.Entry{Seq: 1, Body: session.Note{Item: itemOf(t, text)}})
+		_, is := kept.Body.(session.Note)
+		if is != (want == "") || strings.Join(dropped, "") != want {
+			t.Errorf("%s: kept is %v, dropped %q", text, is, dropped)
+		}
+	}
+}

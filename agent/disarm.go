@@ -6,6 +6,7 @@ package agent
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -259,8 +260,13 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		if what := decides(b.Kind); what != "" {
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
+	case session.Note: // workers and servers obey their own
+		if kind := string(b.Item.Type()); strings.HasPrefix(kind, "antiphon:") {
+			what := "a note for workers or servers, of the type " + kind
+			e.Body, dropped = imported("", what), []string{what}
+		}
 	case session.TurnStarted, session.TurnEnded, session.SubagentUsage, session.CallDropped, session.ItemsWithdrawn, session.ReasoningDropped, session.Quarantined,
-		session.Restored, session.Collapsed, session.Superseded, session.StopAsked, session.Stopped, session.Note:
+		session.Restored, session.Collapsed, session.Superseded, session.StopAsked, session.Stopped:
 	default: // an unknown kind may grant a permission
 		what := fmt.Sprintf("an entry of the kind %s, which imports do not know", session.Kind(e.Body))
 		e.Body, dropped = imported("", what), []string{what}

@@ -5,6 +5,7 @@ package server
 
 import (
 	"compress/flate"
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
@@ -70,7 +71,7 @@ func unpack(it item.Item, limit int64) (history []item.Item, ours bool, err erro
 }
 
 // unpacked returns an input with histories in place of the items that hold them.
-func (s *Server) unpacked(input []item.Item) (whole []item.Item, _ *Error) {
+func (s *Server) unpacked(ctx context.Context, input []item.Item) (whole []item.Item, _ *Error) {
 	for i, it := range input {
 		history, ours, err := unpack(it, s.limit())
 		switch {
@@ -84,6 +85,9 @@ func (s *Server) unpacked(input []item.Item) (whole []item.Item, _ *Error) {
 		}
 		if err != nil {
 			return nil, Invalid("invalid_encrypted_content", fmt.Sprintf("input[%d]", i), "The encrypted content for item '%s' could not be verified.", it.ID())
+		}
+		if wrong := mayName(ctx, history, fmt.Sprintf("input[%d]", i)); wrong != nil {
+			return nil, wrong
 		}
 		whole = append(whole, history...)
 	}

@@ -53,7 +53,7 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		wrong = s.dereference(ctx, input)
 	}
 	if wrong == nil {
-		input, wrong = s.unpacked(input)
+		input, wrong = s.unpacked(ctx, input)
 	}
 	if wrong == nil && req.PreviousResponseID == "" && req.Conversation == "" {
 		history, input, wrong = s.recall(ctx, r, input)

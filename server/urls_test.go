@@ -13,6 +13,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // A client gives no URL that others fetch for it without the scope, however it writes the
@@ -101,6 +103,19 @@ func TestURLs(t *testing.T) {
 	} {
 		if status, body := send("urls", "responses", inResponse(image(url))); status != http.StatusBadRequest || strings.Contains(body, "10.0.0.7") {
 			t.Errorf("%s: %d %s", url, status, body)
+		}
+	}
+	for key, want := range map[string]int{"other": http.StatusForbidden, "urls": http.StatusBadRequest} {
+		hidden, err := item.ParseString(image("http://169.254.169.254/latest"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, err := Pack([]item.Item{hidden})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, body := send(key, "responses", inResponse(packed.JSON())); status != want {
+			t.Errorf("in a compaction, with the key %s: %d %s", key, status, body)
 		}
 	}
 	const harmless = `{"type":"function_call","call_id":"c","name":"f","arguments":"{\"image_url\":\"http://127.0.0.1\"}"},{"type":"function_call_output","call_id":"c","output":"http://127.0.0.1"},` +

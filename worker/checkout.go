@@ -445,12 +445,20 @@ func (c *checkout) tellLost(ctx context.Context) error {
 
 // keep writes what was changed to the log, unless it did so before.
 func (c *checkout) keep(ctx context.Context, s *session.Session) error {
+	ctx, stop := context.WithTimeout(ctx, keepTime)
+	defer stop()
 	patch, err := c.diff(ctx)
 	if err != nil {
 		return c.unkept(err)
 	}
+	text := patch
+	if bytes.Contains(patch, []byte("\nGIT binary patch\n")) { // it is packed
+		if text, err = c.git.local(ctx, nil, diffIndex("--text", c.state.Base)...); err != nil {
+			return c.unkept(err)
+		}
+	}
 	for _, secret := range c.w.Config.Environment.Secrets() {
-		if bytes.Contains(patch, []byte(secret)) {
+		if bytes.Contains(text, []byte(secret)) {
 			return c.unkept(errors.New("they contain a secret of the worker's environment"))
 		}
 	}
@@ -516,7 +524,13 @@ func (c *checkout) changes(ctx context.Context) ([]byte, error) {
 	if err := c.update(ctx, &there, "--add", "--remove"); err != nil {
 		return nil, err
 	}
-	return c.git.local(ctx, nil, "diff-index", "--cached", "--patch", "--binary", "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", c.state.Base)
+	return c.git.local(ctx, nil, diffIndex("--binary", c.state.Base)...)
+}
+
+// diffIndex returns the command for the changes from a tree to the index. form says how they
+// have files that are not text.
+func diffIndex(form, base string) []string {
+	return []string{"diff-index", "--cached", "--patch", form, "--full-index", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color", "--ignore-submodules=all", base}
 }
 
 // isFile reports whether there is a file or a link at a path of the index, in folders that
@@ -589,8 +603,9 @@ func removeAll(path string) error {
 	return os.RemoveAll(path)
 }
 
-// keepEvery is how often the changes of a run that goes on are kept.
-var keepEvery = time.Minute
+// keepEvery is how often the changes of a run that goes on are kept, and keepTime how long that
+// may take: a call can have made a file without end.
+var keepEvery, keepTime = time.Minute, 10 * time.Minute
 
 // placed is a session that works in a checkout.
 type placed struct {

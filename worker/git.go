@@ -108,8 +108,8 @@ func (e *gitError) Error() string { return e.what + ": " + e.said }
 // something. Git has one exit code for all, and says it in English.
 func (e *gitError) hopeless() bool {
 	return slices.ContainsFunc([]string{
-		"couldn't find remote ref", "does not appear to be a git repository", "not our ref", "ot found", "could not read Username", "Authentication failed",
-		"Permission denied", "Host key verification failed", "dubious ownership",
+		"couldn't find remote ref", "does not appear to be a git repository", "not our ref", "not found", "Not Found", "Repository not found", "could not read Username", "Authentication failed",
+		"Permission denied", "Host key verification failed", "dubious ownership", "returned error: 30",
 	}, func(s string) bool { return strings.Contains(e.said, s) })
 }
 
@@ -159,7 +159,8 @@ const fetchTime = 30 * time.Minute
 func (g *git) remote(ctx context.Context, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	return g.run(ctx, g.repository, append(g.variables(), "GIT_DIR="+g.repository), always, nil, args...)
+	// A redirect would lead to what the operator did not allow.
+	return g.run(ctx, g.repository, append(g.variables(), "GIT_DIR="+g.repository), append(slices.Clip(always), "http.followRedirects=false"), nil, args...)
 }
 
 // variables returns the environment of git, but for some variables. Those that send git to
@@ -167,6 +168,12 @@ func (g *git) remote(ctx context.Context, args ...string) ([]byte, error) {
 func (g *git) variables(but ...string) []string {
 	env := variables.Take(g.lookup, fetchVariables...)
 	env = slices.DeleteFunc(env, func(v string) bool { name, _, _ := strings.Cut(v, "="); return slices.Contains(but, name) })
+	named := func(name string) bool {
+		return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	}
+	if !named("GIT_SSH") && !named("GIT_SSH_COMMAND") {
+		env = append(env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes") // or else it asks at the worker's terminal
+	}
 	return append(env, "LC_ALL=C", "LANGUAGE=C", "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_REPLACE_OBJECTS=1")
 }
 

@@ -164,7 +164,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 		}
 		answer, rest, _ := strings.Cut(line, " ")
 		answer = strings.ToLower(answer)
-		if hidden > 0 && answer != "" && strings.Contains("yal", answer[:1]) {
+		if hidden > 0 && answer != "" && strings.Contains("yale", answer[:1]) {
 			fmt.Fprintf(p.err, "   %s not been shown yet; here they are:\n", have(hidden))
 			answer = "s"
 		}

@@ -115,6 +115,8 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			return err
 		}
 		defer end()
+	} else if c.OTLP != "" {
+		return usage(errNoSpans)
 	}
 	table, err := c.table(env)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/go-json-experiment/json"
 	"go.opentelemetry.io/otel/attribute"
@@ -34,6 +35,8 @@ import (
 type traceFlags struct {
 	OTLP string `name:"otlp-endpoint" placeholder:"URL" help:"Send the spans of agents' runs, without contents, to a collector of OpenTelemetry by OTLP over HTTP, such as http://127.0.0.1:4318. Headers for it are in OTEL_EXPORTER_OTLP_HEADERS."`
 }
+
+var errNoSpans = errors.New("--otlp-endpoint: only agents have spans, and there are none here")
 
 // otlpHeaders is the standard variable with headers for the collector.
 const otlpHeaders = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -94,7 +97,14 @@ func newExporter(address, headers string, failed func(error)) (*exporter, error)
 		if value, err = url.PathUnescape(strings.TrimSpace(value)); !ok || err != nil {
 			return nil, fmt.Errorf("$%s is not a list such as name=value,name=value", otlpHeaders)
 		}
-		e.header.Set(strings.TrimSpace(name), value)
+		name = strings.TrimSpace(name)
+		plain := func(r rune) bool {
+			return r < 0x7f && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '-' || r == '_')
+		}
+		if name == "" || strings.TrimFunc(name, plain) != "" || strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, fmt.Errorf("$%s has a header that HTTP does not allow", otlpHeaders)
+		}
+		e.header.Set(name, value)
 	}
 	e.client = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the headers are for one host

@@ -20,6 +20,18 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
+// Headers that HTTP does not allow are refused at the start, and so are spans where no agent is.
+func TestWrongTraces(t *testing.T) {
+	t.Parallel()
+	if _, err := newExporter("http://127.0.0.1:4318", "bad name=x", nil); err == nil {
+		t.Error("a header with a blank in its name was taken")
+	}
+	o := program(t, "serve", "--upstream", "http://127.0.0.1:1/v1", "--otlp-endpoint", "http://127.0.0.1:4318")
+	if o.code != exitUsage || !strings.Contains(o.err, "only agents have spans") {
+		t.Errorf("exit code %d: %s", o.code, o.err)
+	}
+}
+
 // A collector gets the spans of a run in the trace of the request, with the operator's headers and
 // without what was said; a redirect gets nothing. An address that is only in the environment
 // sends nothing. A collector that fails is told of once and disturbs no response. G13

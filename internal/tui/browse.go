@@ -61,7 +61,7 @@ const browseHint = "Up, Down: choose · PgUp, PgDn: scroll · Left, Right: fold 
 func (t *Terminal) Browse(o Outline) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.outline = o
+	t.outline, t.sideText, t.browse.text = o, nodeText{}, nodeText{} // another conversation may have calls with the same ids
 }
 
 // look opens the look into calls at the last node, or the last subagent.

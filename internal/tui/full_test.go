@@ -191,6 +191,12 @@ func TestFullScreenPane(t *testing.T) {
 	if got := screen(); !strings.Contains(got, "│ last\n") {
 		t.Errorf("the pane does not come back:\n%s", got)
 	}
+	again := o // another conversation whose calls have the same ids
+	again.Text = func(string) string { return "of another conversation" }
+	b.t.Browse(again)
+	if got := screen(); !strings.Contains(got, "│ of another conversation") {
+		t.Errorf("the pane shows the conversation before:\n%s", got)
+	}
 	b.resize(sided-1, 20, func() {})
 	if got := screen(); strings.Contains(got, "│") {
 		t.Errorf("a pane on a narrow screen:\n%s", got)

@@ -8,9 +8,9 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -58,19 +58,19 @@ func contentOf(it item.Item) (c item.Content, ok bool) {
 	return c, false
 }
 
-// inside returns the data URL of a part, if it has the content itself.
-func inside(p item.Part) string {
+// inside returns the content of a part in base64, and its media type, if the part has it itself.
+func inside(p item.Part) (mediaType, content string, ok bool) {
 	switch p := p.(type) {
 	case *item.InputImage:
-		if p.FileID == "" && strings.HasPrefix(p.ImageURL, "data:") {
-			return p.ImageURL
+		if p.FileID == "" {
+			return item.CutDataURI(p.ImageURL)
 		}
 	case *item.InputFile:
-		if p.FileID == "" && p.FileURL == "" && strings.HasPrefix(p.FileData, "data:") {
-			return p.FileData
+		if p.FileID == "" && p.FileURL == "" {
+			return item.CutDataURI(p.FileData)
 		}
 	}
-	return ""
+	return "", "", false
 }
 
 // marked returns the output of a call as text, with the ids of files in it.
@@ -81,7 +81,7 @@ func (s *shown) marked(it item.Item, seq int64) string {
 	}
 	var lines []string
 	for n, p := range c.Parts {
-		if inside(p) != "" {
+		if _, _, ok := inside(p); ok {
 			switch known := p.(type) {
 			case *item.InputImage:
 				p = &item.InputImage{FileID: outputFileID(s.id, seq, n), Detail: known.Detail}
@@ -119,19 +119,33 @@ func (b *Backend) outputFile(ctx context.Context, id string) (f server.File, con
 		return f, nil, err
 	}
 	c, _ := contentOf(whole)
-	if n >= len(c.Parts) || inside(c.Parts[n]) == "" {
+	if n >= len(c.Parts) {
 		return f, nil, server.ErrNotFound
 	}
-	_, payload, ok := item.CutDataURI(inside(c.Parts[n]))
-	if content, err = base64.StdEncoding.DecodeString(payload); !ok || err != nil {
+	kind, payload, ok := inside(c.Parts[n])
+	if !ok {
+		return f, nil, server.ErrNotFound
+	}
+	if err := server.Hold(ctx, int64(base64.StdEncoding.DecodedLen(len(payload)))); err != nil {
+		return f, nil, err
+	}
+	if content, err = base64.StdEncoding.DecodeString(payload); err != nil {
 		return f, nil, server.ErrNotFound
 	}
 	f = server.File{ID: id, Purpose: purposeOutput, Bytes: int64(len(content)), Created: e.Time.Unix()}
 	if file, ok := c.Parts[n].(*item.InputFile); ok {
 		f.Name = cmp.Or(file.Filename, "file")
 	} else {
-		_, kind, _ := strings.Cut(http.DetectContentType(content), "/")
-		f.Name = "image." + kind
+		f.Name = "image." + suffixOf(kind)
 	}
 	return f, content, nil
+}
+
+// suffixOf returns the end of a file's name for a media type: svg for image/svg+xml.
+func suffixOf(mediaType string) string {
+	_, kind, _ := strings.Cut(mediaType, "/")
+	if end := strings.IndexFunc(kind, func(r rune) bool { return r > 'z' || !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' }); end >= 0 {
+		kind = kind[:end]
+	}
+	return cmp.Or(kind, "bin")
 }

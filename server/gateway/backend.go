@@ -241,13 +241,18 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	return p.ask(ctx, list)
 }
 
-// mayName refuses URLs of tools that the caller may not give.
+// mayName refuses URLs that the caller may not give: in tools, in prompts, and in what this
+// version does not know and an upstream may.
 func mayName(ctx context.Context, r *server.Request) error {
+	list := slices.Clone(r.Extra)
 	for _, name := range []string{"tools", "prompt"} {
 		if v, ok := r.Object.Member(name); ok {
-			if err := server.CheckURLs(ctx, name, v); err != nil {
-				return err
-			}
+			list = append(list, item.Member{Name: name, Value: v})
+		}
+	}
+	for _, m := range list {
+		if err := server.CheckURLs(ctx, m.Name, "{"+item.Quote(m.Name)+":"+m.Value+"}"); err != nil {
+			return err
 		}
 	}
 	return nil

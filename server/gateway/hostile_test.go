@@ -168,11 +168,16 @@ func TestToolURLs(t *testing.T) {
 	}{
 		{false, `[{"type":"mcp","server_label":"x","server_url":"https://8.8.8.8/mcp"}]`, "'urls'"},
 		{false, `[{"type":"image_generation","input_image_mask":{"image_url":"https://8.8.8.8/x.png"}}]`, "'urls'"},
+		{false, `{"new_source_url":"https://8.8.8.8/x"}`, "'urls'"},
+		{false, `{"new_thing":{"deep":[{"audio_url":"https://8.8.8.8/x"}]}}`, "'urls'"},
 		{true, `[{"type":"mcp","server_label":"x","server_url":"http://169.254.169.254/mcp"}]`, "public internet"},
 		{true, `[{"type":"mcp","server_label":"x","server_url":"https://8.8.8.8/mcp"}]`, ""},
 		{false, `[{"type":"function","name":"f","parameters":{"type":"object","properties":{"image_url":{"type":"string"}}}}]`, ""},
 	} {
 		text := `{"model":"m","input":"x","tools":` + test.tools + `}`
+		if strings.HasPrefix(test.tools, "{") {
+			text = `{"model":"m","input":"x",` + test.tools[1:]
+		}
 		req, err := api.ParseRequest([]byte(text))
 		if err != nil {
 			t.Fatal(err)
