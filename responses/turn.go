@@ -53,11 +53,18 @@ func (t *Chain) turn(req *api.Request, warm bool) (*turn, error) {
 func (u *turn) run(ctx context.Context) error {
 	if u.t.Uses() == WebSocket {
 		err := u.talks(ctx)
-		if !u.refused && !(tooBig(err) && u.s.fresh()) {
+		if !u.refused && !(tooBig(err) && u.s.fresh() && mayMove(ctx)) {
 			return err
 		}
 	}
 	return u.posts(ctx)
+}
+
+// mayMove reports whether a request that was too large for the socket may be sent over HTTP, and
+// counts that as a retry. A first request may always: a client without retries needs it, too.
+func mayMove(ctx context.Context) bool {
+	budget := endpoint.BudgetFrom(ctx)
+	return budget.Take() || budget.Used() == 0
 }
 
 // isDead reports whether the endpoint does not know the id to continue from and the whole history

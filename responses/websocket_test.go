@@ -755,6 +755,40 @@ func TestSocketTooLargeForServer(t *testing.T) {
 	}
 }
 
+// To send a request that is too large for the socket over HTTP counts as a retry: in all there are
+// not more requests than the policy permits. E4
+func TestSocketTooLargeIsARetry(t *testing.T) {
+	tooLarge := agenttest.Events().CloseAfter(0, 1009, "")
+	failed := agenttest.Failed("server_error", "later")
+	cut := agenttest.Completed(item.Assistant("hi")).CutAfter(27).UntilClose()
+	whole := agenttest.Completed(item.Assistant("hi"))
+	for name, tt := range map[string]struct {
+		retries  int
+		replies  []agenttest.Reply
+		requests int
+		class    endpoint.Class
+	}{
+		"after a failure, and then cut": {2, []agenttest.Reply{failed, tooLarge, cut, whole}, 3, endpoint.Truncated},
+		"after a failure":               {2, []agenttest.Reply{failed, tooLarge, whole}, 3, ""},
+		"with the last retry":           {2, []agenttest.Reply{failed, failed, tooLarge, whole}, 3, endpoint.TooLarge},
+		"without retries":               {-1, []agenttest.Reply{tooLarge, whole}, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := agenttest.NewServer(t, tt.replies...)
+			th := newChain(t, srv, responses.WebSocket)
+			th.Client.Retry.Max = tt.retries
+			if d := drainModel(t.Context(), t, th, hello()); tt.class != "" {
+				wantClass(t, d.err, tt.class)
+			} else if d.err != nil {
+				t.Error(d.err)
+			}
+			if got := len(srv.Requests()); got != tt.requests {
+				t.Errorf("%d requests, want %d", got, tt.requests)
+			}
+		})
+	}
+}
+
 // Messages that are none.
 func TestSocketGarbage(t *testing.T) {
 	ok := agenttest.Completed(item.Assistant("hi"))
