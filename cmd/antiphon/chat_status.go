@@ -94,8 +94,8 @@ func (t *dialogue) statusLine(width int) string {
 	return strings.Join(append(parts, cmp.Or(t.info.Name, t.info.ID)), " · ")
 }
 
-// contextBar shows which part of a context is full: eight cells, of which one is full from the first
-// token on.
+// contextBar returns eight cells that show how full a context is. The first cell is full as soon as
+// there is a token.
 func contextBar(size, window int64) string {
 	const cells = 8
 	full := int(min(cells, (cells*size+window-1)/window))

@@ -36,7 +36,7 @@ type traceFlags struct {
 	OTLP string `name:"otlp-endpoint" placeholder:"URL" help:"Send the spans of agents' runs, without contents, to a collector of OpenTelemetry by OTLP over HTTP, such as http://127.0.0.1:4318. Headers for it are in OTEL_EXPORTER_OTLP_HEADERS."`
 }
 
-var errNoSpans = errors.New("--otlp-endpoint: only agents have spans, and there are none here")
+var errNoSpans = errors.New("--otlp-endpoint: it needs an agent, because spans are about the runs of agents")
 
 // otlpHeaders is the standard variable with headers for the collector.
 const otlpHeaders = "OTEL_EXPORTER_OTLP_HEADERS"

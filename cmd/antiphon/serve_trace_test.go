@@ -27,14 +27,14 @@ func TestWrongTraces(t *testing.T) {
 		t.Error("a header with a blank in its name was taken")
 	}
 	o := program(t, "serve", "--upstream", "http://127.0.0.1:1/v1", "--otlp-endpoint", "http://127.0.0.1:4318")
-	if o.code != exitUsage || !strings.Contains(o.err, "only agents have spans") {
+	if o.code != exitUsage || !strings.Contains(o.err, "it needs an agent") {
 		t.Errorf("exit code %d: %s", o.code, o.err)
 	}
 }
 
 // A collector gets the spans of a run in the trace of the request, with the operator's headers and
 // without what was said; a redirect gets nothing. An address that is only in the environment
-// sends nothing. A collector that fails is told of once and disturbs no response. G13
+// sends nothing. The program says once that a collector fails, and its responses go on. G13
 func TestServeTraces(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex

@@ -75,7 +75,7 @@ type workStartCommand struct {
 	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
 	Host    string         `placeholder:"NAME" help:"The name of this machine, for work whose files it alone has. Default: the machine's own name."`
 	Volumes []string       `placeholder:"DIR" sep:"," help:"Folders in which sessions may work if their --place says so, and in those below them. Work of this machine may also be in the current folder."`
-	Repos   []string       `name:"repositories" placeholder:"URL" sep:"," help:"Git repositories of which this worker makes checkouts, for sessions whose --place says so: URLs or full paths, and all below those that end in /."`
+	Repos   []string       `name:"repositories" placeholder:"URL" sep:"," help:"Git repositories that this worker may check out for sessions with a --place: URLs or full paths. One that ends in / stands for all below it."`
 	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
 	Caps    map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
 	Runs    int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
