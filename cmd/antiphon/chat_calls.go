@@ -31,6 +31,7 @@ type outline struct {
 	mu    sync.Mutex
 	fresh []ofLog                // entries that were not looked at: a long conversation opens at once
 	logs  map[string]*heardCalls // by session; "" is the conversation itself
+	reads sync.WaitGroup         // logs of subagents that are being read
 }
 
 // ofLog is an entry of a session.
@@ -48,6 +49,9 @@ type heardCalls struct {
 	turns int         // changes
 	live  []*seenCall // those that run
 	read  bool        // the log was looked for in the store
+	// While the log is read, new entries wait: they stand behind what is there.
+	reading bool
+	waiting []session.Entry
 }
 
 // seenCall is a call, and what is known of it.
@@ -79,7 +83,11 @@ func (o *outline) add(of string, e session.Entry) {
 // look looks at the entries that are new.
 func (o *outline) look() {
 	for _, f := range o.fresh {
-		o.log(f.of).add(f.of != "", f.e)
+		if l := o.log(f.of); l.reading {
+			l.waiting = append(l.waiting, f.e)
+		} else {
+			l.add(f.of != "", f.e)
+		}
 	}
 	o.fresh = nil
 }
@@ -285,7 +293,11 @@ func (o *outline) text(key string) string {
 	fmt.Fprintln(&b, state)
 	if c.agent != "" {
 		fmt.Fprintf(&b, "\nthe subagent %s:\n", c.agent)
-		for _, said := range o.innerOf(c.agent).talk {
+		inner := o.innerOf(c.agent)
+		if inner.reading {
+			fmt.Fprintln(&b, "\nits log is being read")
+		}
+		for _, said := range inner.talk {
 			fmt.Fprintln(&b, "\n"+said)
 		}
 	}
@@ -299,21 +311,38 @@ func (o *outline) text(key string) string {
 	return o.hide(b.String())
 }
 
-// innerOf returns the calls of a subagent, from the store if they were not seen.
+// innerOf returns the calls of a subagent. If they were not seen, its log is read beside: this is
+// called while the screen is drawn, and a store may be slow.
 func (o *outline) innerOf(id string) *heardCalls {
 	l := o.log(id)
 	if l.read {
 		return l
 	}
-	l.read = true
-	entries, err := o.inner(id)
+	l.read, l.reading = true, true
+	o.reads.Go(func() {
+		entries, err := o.inner(id)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		l.came(entries, err)
+	})
+	return l
+}
+
+// came takes the log that was read, and then what happened meanwhile.
+func (l *heardCalls) came(entries []session.Entry, err error) {
+	l.reading = false
+	l.turns++
 	if err != nil {
 		l.talk = append(l.talk, "its log cannot be read: "+err.Error())
 	}
-	for _, e := range entries {
-		l.add(true, e)
+	last := int64(0)
+	for _, e := range slices.Concat(entries, l.waiting) {
+		if e.Seq > last { // an entry may be in both
+			l.add(true, e)
+			last = e.Seq
+		}
 	}
-	return l
+	l.waiting = nil
 }
 
 // innerLog reads the log of a subagent.

@@ -82,6 +82,11 @@ func TestOutline(t *testing.T) {
 		}
 		list := o.nodes()
 		text := o.text(list[1].Key)
+		if !live && !strings.Contains(text, "its log is being read") {
+			t.Errorf("the subagent at first:\n%s", text)
+		}
+		o.reads.Wait()
+		text = o.text(list[1].Key)
 		if !strings.Contains(text, "> tidy up") || !strings.Contains(text, "it is tidy") || !strings.Contains(text, "-> run_command") {
 			t.Errorf("live %v: the subagent:\n%s", live, text)
 		}
@@ -114,6 +119,34 @@ func TestOutline(t *testing.T) {
 	}
 	if read != 1 {
 		t.Errorf("the log was read %d times", read)
+	}
+}
+
+// TestOutlineWaitsForNoStore proves that a store that is slow to give the log of a subagent holds
+// nothing up, that the row changes when the log is there, and that what happens meanwhile follows it,
+// once.
+func TestOutlineWaitsForNoStore(t *testing.T) {
+	child := logOf(session.InputItem{Item: item.User("tidy up")}, session.OutputItem{Item: item.Assistant("first")}, session.OutputItem{Item: item.Assistant("second")})
+	come := make(chan struct{})
+	o := newOutline(strings.TrimSpace, func(string) ([]session.Entry, error) {
+		<-come
+		return child[:2], nil
+	})
+	for _, e := range logOf(session.OutputItem{Item: item.Call("c", "tidy", "{}")}, session.CallStarted{CallID: "c", Session: "child"}) {
+		o.add("", e)
+	}
+	key := o.nodes()[0].Key
+	if text := o.text(key); !strings.Contains(text, "its log is being read") {
+		t.Errorf("while the store is asked:\n%s", text)
+	}
+	for _, e := range child[1:] {
+		o.nested(agent.SubagentEvent{Subagent: agent.Subagent{Session: "child"}, Event: agent.Recorded{Entry: e}})
+	}
+	before := o.nodes()[0].Version
+	close(come)
+	o.reads.Wait()
+	if text := o.text(key); strings.Contains(text, "is being read") || strings.Count(text, "first") != 1 || strings.Index(text, "first") > strings.Index(text, "second") || o.nodes()[0].Version == before {
+		t.Errorf("afterwards:\n%s", text)
 	}
 }
 
