@@ -309,9 +309,20 @@ func TestRotation(t *testing.T) {
 	i.set(func() { delete(i.keys, "k1"); i.now = i.now.Add(time.Second) })
 	ask("k1", first, 200) // nothing has told the server
 	ask("k2", second, 200)
-	ask("k1", first, 503) // a moment after the last question
+	// The library puts the answer to a question away a moment after it was used.
+	settles := func(from, want int) {
+		t.Helper()
+		got := from
+		for n := 0; n < 1000 && got == from; n++ {
+			got, _ = w.ask("POST", "/v1/responses", sign(t, "RS256", "k1", i.claims(nil), rs256(first)))
+		}
+		if got != want {
+			t.Errorf("k1: %d, not %d", got, want)
+		}
+	}
+	settles(200, 503) // a moment after the last question
 	i.set(func() { i.now = i.now.Add(time.Second) })
-	ask("k1", first, 401)
+	settles(503, 401)
 	i.set(func() { i.now = i.now.Add(time.Second); i.asked = 0 })
 	stranger := i.rsaKey("")
 	for n := range 20 {
