@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 		return nil, Invalid("unsupported_parameter", "conversation", "Unsupported parameter: 'conversation' is not supported here.")
 	}
 	if !s.hold(id, r) {
-		return nil, Invalid("conversation_locked", "", "Another process is currently operating on this conversation. Please retry in a few seconds.")
+		return nil, locked()
 	}
 	r.conversation = id
 	if k := s.keeper(); k != nil {
@@ -92,6 +93,10 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 	}
 	r.previous = id
 	return s.itemsOf(ctx, id)
+}
+
+func locked() *Error {
+	return Invalid("conversation_locked", "", "Another process is currently operating on this conversation. Please retry in a few seconds.")
 }
 
 func (s *Server) hold(id string, r *Request) bool {
@@ -246,12 +251,22 @@ func (s *Server) changed(c *call, f func(*StoredObject) (object, *Error)) *Error
 	return c.send(v)
 }
 
-// deleteConversation serves DELETE /conversations/{id}.
+// deleteConversation serves DELETE /conversations/{id}. A backend that keeps conversations
+// itself writes to one while it makes a response, so that has to end first.
 func (s *Server) deleteConversation(c *call) *Error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
 		return wrong
+	}
+	if s.keeper() != nil {
+		reserved := &Request{conversation: c.ids[0]}
+		if !s.hold(c.ids[0], reserved) {
+			wrong := locked()
+			wrong.Status = http.StatusConflict
+			return wrong
+		}
+		defer s.release(reserved)
 	}
 	if err := s.store().Delete(c.r.Context(), c.ids[0]); err != nil {
 		return s.failure(err)

@@ -77,6 +77,39 @@ func TestAgentInBackground(t *testing.T) {
 	}
 }
 
+// A conversation is not deleted by halves while a response in it is made, and can be deleted
+// afterwards. J9
+func TestDeleteBusyConversation(t *testing.T) {
+	w := serving(t, waiting, waits, nil)
+	running := fifo(t, w)
+	_, body := w.send(http.MethodPost, "conversations", `{}`)
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan *api.Response)
+	go func() { done <- w.create(`{"model":"it","input":"x","conversation":"` + talk.ID + `"}`) }()
+	end := running()
+	if status, body := w.send(http.MethodDelete, "conversations/"+talk.ID, ""); status != http.StatusConflict || !strings.Contains(body, "conversation_locked") {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := w.send(http.MethodGet, "conversations/"+talk.ID, ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	end()
+	if r := <-done; r.Status != item.StatusCompleted {
+		t.Errorf("%s: %s", r.Status, kinds(r))
+	}
+	if status, body := w.send(http.MethodDelete, "conversations/"+talk.ID, ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	for info, err := range w.b.Store.List(t.Context(), session.Query{Archived: true}) {
+		if strings.Contains(info.ID, strings.ToLower(strings.TrimPrefix(talk.ID, "conv_"))) {
+			t.Errorf("left: %+v, %v", info, err)
+		}
+	}
+}
+
 // A client that goes away ends its response, which keeps what was complete. Others are
 // served.
 func TestClientGone(t *testing.T) {

@@ -242,12 +242,23 @@ func (b *Backend) Remove(context.Context, string, string) error {
 	return server.Invalid("unsupported_operation", "", "An item of an agent's conversation cannot be deleted alone: delete the conversation.")
 }
 
-// deleteConversation deletes both sessions.
+// deleteConversation deletes both sessions. The one with the object goes last: as long as it is
+// there, a deletion that failed can be repeated.
 func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error {
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
-	return errors.Join(b.remove(ctx, talk), b.remove(ctx, headSession(talk)))
+	_, unlock, err := b.locked(ctx, talk)
+	switch {
+	case errors.Is(err, server.ErrNotFound): // no agent has answered in it
+	case err != nil:
+		return err
+	default:
+		if err = errors.Join(b.store().Delete(ctx, talk), unlock()); err != nil {
+			return err
+		}
+	}
+	return b.remove(ctx, headSession(talk))
 }
 
 // remove deletes a session, if there is one.
@@ -257,7 +268,9 @@ func (b *Backend) remove(ctx context.Context, id string) error {
 		return nil
 	}
 	if err == nil {
-		err = host.Remove(ctx, b.store(), info)
+		if err = host.Remove(ctx, b.store(), info); errors.Is(err, session.ErrBusy) {
+			err = errLocked
+		}
 	}
 	return err
 }
