@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -120,6 +121,35 @@ turn
 `
 
 const look = `"tools":[{"type":"function","name":"look","parameters":{"type":"object","properties":{"at":{"type":"string"}}}}]`
+
+// Requests that continue one response at the same time all go on from it, and none from
+// another: one in its session and the others in forks. So does one for a session that another
+// process writes to. F3
+func TestContinueAtOnce(t *testing.T) {
+	w := serving(t, "", "turn\n  say A\nround\nturn\n  say B: {{question}}\nround\nturn\n  say too late\n", nil)
+	first := w.create(`{"model":"it","input":"one"}`)
+	session := "api-" + strings.Split(first.ID, "_")[1]
+	unlock, err := w.b.Store.Lock(t.Context(), session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(question string) {
+		r := w.create(fmt.Sprintf(`{"model":"it","input":%q,"previous_response_id":%q}`, question, first.ID))
+		if got := kinds(r); got != "message:B: "+question {
+			t.Error(got)
+		}
+		w.same(r)
+	}
+	ask("other")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for i := range 6 {
+		all.Go(func() { ask(fmt.Sprint("two ", i)) })
+	}
+	all.Wait()
+}
 
 // Tools of the client, of the agent, and a call that waits for an approval work in one
 // turn, in the order of the calls. Only the client's answer lets the call run.

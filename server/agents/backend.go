@@ -188,7 +188,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 		return err
 	}
 	tokens := &lent{tools: r.Tools}
-	h, err := b.openHost(ctx, a, at.store, at.session, tokens)
+	h, err := b.opens(ctx, a, at, tokens)
 	if err != nil {
 		at.undo()
 		return b.unopened(a, err)
@@ -248,6 +248,30 @@ func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id str
 		return saysItReads.MatchString(name) && slices.ContainsFunc(by.tools, func(def item.Tool) bool { return nameOf(def) == name })
 	}
 	return host.Open(ctx, cfg)
+}
+
+// opens opens the host of a response. If another response has the session of the one that is
+// continued, or was made in it since at was found, it opens a fork.
+func (b *Backend) opens(ctx context.Context, a *Agent, at *place, by *lent) (*host.Host, error) {
+	h, err := b.openHost(ctx, a, at.store, at.session, by)
+	if at.fresh || at.talk != "" {
+		return h, err
+	}
+	switch {
+	case err == nil && partOf(h.Session.Log(), at.after).last:
+		return h, nil
+	case err == nil:
+		err = h.Close()
+	case errors.Is(err, session.ErrBusy):
+		err = nil
+	}
+	if err == nil {
+		err = b.fork(ctx, at)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.openHost(ctx, a, at.store, at.session, by)
 }
 
 // notOpened returns the error for a client whose agent could not be opened. It may name
@@ -550,6 +574,7 @@ type place struct {
 	agent     *Agent
 	fresh     bool        // it was made for this request
 	continues string      // the response that is continued, or ""
+	after     int64       // the entry at which it begins
 	talk      string      // the conversation, or ""
 	early     []item.Item // were added to the conversation before
 }
@@ -599,20 +624,38 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 		return nil, err
 	}
 	part := partOf(log.Log(), seq)
-	if in == p.store && part.last && !b.busy(old) {
-		p.session = old
+	switch {
+	case in != p.store:
+		p.fresh = true
+		if err = b.copy(ctx, p, info, log.Log()[:part.to]); err == nil {
+			err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
+		}
+		return p, err
+	case part.last && !b.busy(old):
+		p.session, p.after = old, seq
 		return p, nil
 	}
-	p.fresh = true
-	if in == p.store {
-		_, err = log.Fork(ctx, part.to, p.session)
-	} else {
-		err = b.copy(ctx, p, info, log.Log()[:part.to])
+	return p, b.forks(ctx, p, log, part)
+}
+
+// fork makes a place in a session that others use one in a fork of it.
+func (b *Backend) fork(ctx context.Context, p *place) error {
+	log, err := session.Open(ctx, p.store, p.session)
+	if err != nil {
+		return err
 	}
+	p.session = newSession()
+	return b.forks(ctx, p, log, partOf(log.Log(), p.after))
+}
+
+// forks makes the session of a place: a fork behind a response.
+func (b *Backend) forks(ctx context.Context, p *place, log *session.Session, behind part) error {
+	p.fresh = true
+	_, err := log.Fork(ctx, behind.to, p.session)
 	if err == nil {
 		err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
 	}
-	return p, err
+	return err
 }
 
 // busy reports whether a response is being made in a session here.
