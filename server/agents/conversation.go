@@ -166,32 +166,33 @@ func (b *Backend) conversationItems(ctx context.Context, id, talk string) ([]ite
 // responses of the log has the early items of the conversation as input too, which are
 // left out.
 func visibleAll(in inner, log []session.Entry, early int) (items []item.Item, err error) {
-	for i := 0; i < len(log); i++ {
-		n, ok := noteOf(log[i])
-		if !ok {
-			continue
-		}
-		switch n.Kind {
-		case kindItems:
-			for i+1 < len(log) {
-				given, ok := log[i+1].Body.(session.InputItem)
+	all := reading{in: in, log: log}
+	at := int64(0)
+	added := func(to int64) { // between two responses
+		for ; at < to; at++ {
+			if n, ok := noteOf(log[at]); !ok || n.Kind != kindItems {
+				continue
+			}
+			for ; at+1 < to; at++ {
+				given, ok := log[at+1].Body.(session.InputItem)
 				if !ok {
 					break
 				}
 				items = append(items, given.Item)
-				i++
 			}
-		case kindBegin:
-			p := partOf(log, log[i].Seq)
-			r, err := responseOf(in, log, &p)
-			if err != nil {
-				return nil, err
-			}
-			input := inputOf(log[p.from:p.to])
-			items = append(append(items, input[min(early, len(input)):]...), r.Output...)
-			early, i = 0, int(p.to)-1
 		}
 	}
+	for _, p := range partsOf(log) {
+		added(p.from - 1)
+		r, err := all.response(&p)
+		if err != nil {
+			return nil, err
+		}
+		input := inputOf(log[p.from:p.to])
+		items = append(append(items, input[min(early, len(input)):]...), r.Output...)
+		early, at = 0, p.to
+	}
+	added(int64(len(log)))
 	return items, nil
 }
 

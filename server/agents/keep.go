@@ -245,32 +245,48 @@ func interrupt(r *api.Response) {
 
 // responseOf makes a response again from its log.
 func responseOf(in inner, log []session.Entry, p *part) (*api.Response, error) {
+	return (&reading{in: in, log: log}).response(p)
+}
+
+// reading makes responses again from a log, in their order, in one pass over it.
+type reading struct {
+	in     inner
+	log    []session.Entry
+	at     int64 // how many of the entries are in before
+	before before
+}
+
+func (r *reading) response(p *part) (*api.Response, error) {
 	head := p.begin.Response
 	if p.ended {
 		head = p.end.Response
 	}
-	r, err := api.ParseResponse(head)
+	made, err := api.ParseResponse(head)
 	if err != nil {
 		return nil, fmt.Errorf("agents: the note about %s: %w", p.begin.ResponseID, err)
 	}
 	switch {
 	case !p.ended && !p.last:
-		interrupt(r)
-	case !p.ended && r.Status == item.StatusQueued:
-		r.Status = item.StatusInProgress
+		interrupt(made)
+	case !p.ended && made.Status == item.StatusQueued:
+		made.Status = item.StatusInProgress
 	}
 	w := server.NewWriter(api.Response{ID: p.begin.ResponseID}, func(api.Event) error { return nil })
 	_ = w.Begin("")
-	showPart(in, w, r.Model, clientNames(r), log, p)
-	r.Output = w.Response().Output
-	return r, nil
+	r.show(w, made.Model, clientNames(made), p)
+	made.Output = w.Response().Output
+	return made, nil
 }
 
-// showPart writes what clients see of a response in a log.
-func showPart(in inner, w *server.Writer, label string, names []string, log []session.Entry, p *part) {
-	s := newShown(in, w, label, p.begin.ResponseID, names, log[:p.from])
+// show writes what clients see of a response.
+func (r *reading) show(w *server.Writer, label string, names []string, p *part) {
+	for _, e := range r.log[r.at:p.from] {
+		r.before.add(e)
+	}
+	r.at = p.from
+	s := shownAfter(r.in, w, label, p.begin.ResponseID, names, &r.before)
 	s.files = true
-	for _, e := range log[p.from:p.to] {
+	for _, e := range r.log[p.from:p.to] {
 		s.entry(e)
 	}
 	if p.ended {
@@ -360,13 +376,9 @@ func (b *Backend) Items(ctx context.Context, id string) ([]item.Item, error) {
 
 // visible returns what clients see of a log: the input and the output of its responses.
 func visible(in inner, log []session.Entry) (items []item.Item, err error) {
-	for _, e := range log {
-		n, ok := noteOf(e)
-		if !ok || n.Kind != kindBegin {
-			continue
-		}
-		p := partOf(log, e.Seq)
-		r, err := responseOf(in, log, &p)
+	all := reading{in: in, log: log}
+	for _, p := range partsOf(log) {
+		r, err := all.response(&p)
 		if err != nil {
 			return nil, err
 		}
@@ -450,13 +462,9 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	}
 	_, err = s.Append(ctx, note{Kind: kindDeleted, ResponseID: id}.body())
 	left := false
-	for _, e := range s.Log() {
-		if n, ok := noteOf(e); ok && n.Kind == kindBegin {
-			owner, _, _ := parseID(n.ResponseID)
-			if other := partOf(s.Log(), e.Seq); owner == in && !other.deleted {
-				left = true
-			}
-		}
+	for _, other := range partsOf(s.Log()) {
+		owner, _, _ := parseID(other.begin.ResponseID)
+		left = left || owner == in && !other.deleted
 	}
 	if gone := b.store().Delete(ctx, eventsID(in, seq)); !errors.Is(gone, session.ErrNotFound) {
 		err = errors.Join(err, gone)

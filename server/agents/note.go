@@ -4,7 +4,9 @@
 package agents
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,32 +114,44 @@ type part struct {
 	last     bool // no other response follows
 }
 
-// partOf returns the response that begins at an entry. Its from is 0 if there is none.
-func partOf(log []session.Entry, seq int64) (p part) {
-	p.last = true
+// partsOf returns the responses of a log, in one pass over it.
+func partsOf(log []session.Entry) (parts []part) {
+	named := map[string]int{} // the index of a response by its id
 	for _, e := range log {
 		n, ok := noteOf(e)
 		if !ok {
 			continue
 		}
-		switch {
-		case n.Kind == kindBegin && e.Seq == seq:
-			p.begin, p.from = n, seq
-		case p.from == 0:
-		case n.Kind == kindBegin:
-			if p.last = false; !p.ended {
-				p.to, p.ended = e.Seq-1, false
+		switch n.Kind {
+		case kindBegin:
+			if len(parts) > 0 {
+				last := &parts[len(parts)-1]
+				if last.last = false; !last.ended {
+					last.to = e.Seq - 1
+				}
 			}
-		case n.Kind == kindEnd && n.ResponseID == p.begin.ResponseID && p.last:
-			p.end, p.to, p.ended = n, e.Seq, true
-		case n.Kind == kindDeleted && n.ResponseID == p.begin.ResponseID:
-			p.deleted = true
+			named[n.ResponseID] = len(parts)
+			parts = append(parts, part{begin: n, from: e.Seq, to: int64(len(log)), last: true})
+		case kindEnd:
+			if i, ok := named[n.ResponseID]; ok && parts[i].last {
+				parts[i].end, parts[i].to, parts[i].ended = n, e.Seq, true
+			}
+		case kindDeleted:
+			if i, ok := named[n.ResponseID]; ok {
+				parts[i].deleted = true
+			}
 		}
 	}
-	if p.to == 0 {
-		p.to = int64(len(log))
+	return parts
+}
+
+// partOf returns the response that begins at an entry. Its from is 0 if there is none.
+func partOf(log []session.Entry, seq int64) part {
+	parts := partsOf(log)
+	if i, ok := slices.BinarySearchFunc(parts, seq, func(p part, seq int64) int { return cmp.Compare(p.from, seq) }); ok {
+		return parts[i]
 	}
-	return p
+	return part{last: true, to: int64(len(log))}
 }
 
 // lastID returns the id of the last response in a log, or "".

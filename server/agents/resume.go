@@ -301,7 +301,8 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 
 // endsAgain writes the end of a response that the log has, and its stream has not.
 func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w *server.Writer) error {
-	r, err := responseOf(b.inner(context.Background(), run.host.Store), run.host.Session.Log(), p)
+	log := reading{in: b.inner(context.Background(), run.host.Store), log: run.host.Session.Log()}
+	r, err := log.response(p)
 	if err != nil {
 		return err
 	}
@@ -309,7 +310,7 @@ func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w 
 	if err := w.Begin(run.id); err != nil {
 		return err
 	}
-	showPart(b.inner(context.Background(), run.host.Store), w, a.Name, clientTools(req), run.host.Session.Log(), p)
+	log.show(w, a.Name, clientTools(req), p)
 	return w.EndAs(r)
 }
 

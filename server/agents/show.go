@@ -70,21 +70,36 @@ type line struct {
 	inside  string // the session of the subagent that it began, or ""
 }
 
+// before is what showing a response needs of the entries in front of it.
+type before struct {
+	view  session.View
+	calls int
+}
+
+func (b *before) add(e session.Entry) {
+	b.view.Apply(e)
+	switch body := e.Body.(type) {
+	case session.InputItem:
+		b.calls += counted(body.Item)
+	case session.OutputItem:
+		b.calls += counted(body.Item)
+	}
+}
+
 // newShown returns a writer for a response after the given entries.
 func newShown(in inner, w *server.Writer, label, id string, names []string, earlier []session.Entry) *shown {
-	s := &shown{w: w, label: label, id: id, names: names, inner: in}
-	s.root, _, _ = parseID(id)
-	var v session.View
+	var b before
 	for _, e := range earlier {
-		v.Apply(e)
-		switch b := e.Body.(type) {
-		case session.InputItem:
-			s.count(b.Item)
-		case session.OutputItem:
-			s.count(b.Item)
-		}
+		b.add(e)
 	}
-	for _, c := range v.Open() {
+	return shownAfter(in, w, label, id, names, &b)
+}
+
+// shownAfter is newShown for entries that were added up already.
+func shownAfter(in inner, w *server.Writer, label, id string, names []string, b *before) *shown {
+	s := &shown{w: w, label: label, id: id, names: names, inner: in, calls: b.calls}
+	s.root, _, _ = parseID(id)
+	for _, c := range b.view.Open() {
 		l := s.callLine(c.Item, c.Number)
 		l.id, l.asked = c.CallID, c.Asked
 		s.waiting = append(s.waiting, l)
@@ -93,11 +108,17 @@ func newShown(in inner, w *server.Writer, label, id string, names []string, earl
 	return s
 }
 
-// count counts calls as [session.OpenCall] does, and returns the number.
-func (s *shown) count(it item.Item) int {
+// counted returns 1 for an item that [session.OpenCall] numbers, and otherwise 0.
+func counted(it item.Item) int {
 	if it.IsCall() || plan.Hosted(it) {
-		s.calls++
+		return 1
 	}
+	return 0
+}
+
+// count counts calls, and returns the number.
+func (s *shown) count(it item.Item) int {
+	s.calls += counted(it)
 	return s.calls
 }
 
