@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // find returns the route of a request, and records the ids in its path.
 func (s *Server) find(c *call) (*route, *Error) {
-	at := segments(c.r.URL.Path)
+	at := segments(c.r.URL)
 	if isUpgrade(c.r) && s.has(WebSocket) && len(at) == 1 && at[0] == socketRoute.path {
 		return &socketRoute, nil
 	}
@@ -172,7 +173,7 @@ func (s *Server) find(c *call) (*route, *Error) {
 // "GET /v1/responses/{id}". It is "" if no server has the route. So a handler around a
 // server can tell what is asked for, and names nothing that a client made up.
 func Pattern(r *http.Request) string {
-	at := segments(r.URL.Path)
+	at := segments(r.URL)
 	for i := range routes {
 		if _, ok := match(routes[i].path, at); ok && routes[i].method == r.Method {
 			return routes[i].name()
@@ -191,12 +192,23 @@ func (r *route) name() string {
 	return r.method + " /v1/" + strings.ReplaceAll(r.path, "{}", "{id}")
 }
 
-// segments returns the part of a path that belongs to the API.
-func segments(path string) []string {
-	list := strings.Split(strings.Trim(path, "/"), "/")
+// segments returns the part of a path that belongs to the API. The name of a model may have
+// slashes, which some clients escape.
+func segments(u *url.URL) []string {
+	list := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
+	for i := range list {
+		if name, err := url.PathUnescape(list[i]); err == nil {
+			list[i] = name
+		}
+	}
 	for i, name := range list {
 		switch name {
-		case "models", "responses", "conversations", "chat", "files":
+		case "models":
+			if len(list) > i+2 {
+				return []string{name, strings.Join(list[i+1:], "/")}
+			}
+			return list[i:]
+		case "responses", "conversations", "chat", "files":
 			return list[i:]
 		case "antiphon":
 			if strings.HasPrefix(strings.Join(list[i:], "/")+"/", front+"/") {
@@ -213,7 +225,7 @@ func match(pattern string, at []string) (ids []string, ok bool) {
 		return nil, false
 	}
 	for i, name := range want {
-		if name == "{}" && at[i] != "" {
+		if name == "{}" && at[i] != "" && (want[0] == "models" || !strings.Contains(at[i], "/")) {
 			ids = append(ids, at[i])
 		} else if name != at[i] {
 			return nil, false

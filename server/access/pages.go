@@ -62,7 +62,8 @@ func (g *Guard) below(r *http.Request) *http.Request {
 	}
 	inner, at := new(http.Request), *r.URL
 	*inner = *r
-	at.Path, at.RawPath = rest, ""
+	raw, _ := strings.CutPrefix(at.RawPath, g.Base) // what else it is does not fit Path, and is ignored
+	at.Path, at.RawPath = rest, raw
 	inner.URL = &at
 	return inner
 }

@@ -141,6 +141,11 @@ func TestModels(t *testing.T) {
 	if status != http.StatusOK || order[0] < 0 || order[1] < order[0] || order[2] < order[1] || order[3] < order[2] || strings.Contains(body, "dead") {
 		t.Errorf("%d %s", status, body)
 	}
+	for _, id := range []string{"local%2Fb", "local/b", "b"} { // clients escape the slash, or do not
+		if status, _, body := w.ask(http.MethodGet, "/models/"+id, ""); status != http.StatusOK || !strings.Contains(body, `"id":"`+strings.ReplaceAll(id, "%2F", "/")+`"`) {
+			t.Errorf("%s: %d %s", id, status, body)
+		}
+	}
 	if status, _, body := w.ask(http.MethodGet, "/models/none", ""); status != http.StatusNotFound {
 		t.Errorf("%d %s", status, body)
 	}
