@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 		{"reference", `{"model":"m","input":[{"id":"msg_1"}]}`, "", "input[0].id", "'msg_1'"},
 		{"continuation", `{"model":"m","input":"x","previous_response_id":"resp_1"}`, "previous_response_not_found", "previous_response_id", "'resp_1'"},
 		{"few tokens", `{"model":"m","input":"x","max_output_tokens":15}`, "integer_below_min_value", "max_output_tokens", "got 15"},
-		{"choice without tools", `{"model":"m","input":"x","tool_choice":"auto"}`, "", "tool_choice", "'tools'"},
+		{"choice without tools", `{"model":"m","input":"x","tool_choice":"required"}`, "", "tool_choice", "'tools'"},
 		{"tool name", `{"model":"m","input":"x","tools":[{"type":"function","name":"a.b"}]}`, "invalid_value", "tools[0].name", `"a.b"`},
 		{"two tools", `{"model":"m","input":"x","tools":[{"type":"function","name":"a"},{"type":"custom","name":"a"}]}`, "invalid_value", "tools[1].name", `"a"`},
 		{"schema", `{"model":"m","input":"x","tools":[{"type":"function","name":"a","parameters":{"type":"string"}}]}`, "invalid_function_parameters", "tools[0].parameters", "'a'"},

@@ -50,10 +50,19 @@ func checkMembers(req *api.Request) *Error {
 	case req.MaxOutputTokens != nil && *req.MaxOutputTokens < minOutputTokens:
 		return Invalid("integer_below_min_value", "max_output_tokens",
 			"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= %d, but got %d instead.", minOutputTokens, *req.MaxOutputTokens)
-	case len(req.Tools) == 0 && req.ToolChoice != "":
+	case len(req.Tools) == 0 && forces(req.ToolChoice):
 		return Invalid("", "tool_choice", "Tool choice is only allowed when 'tools' are specified.")
 	}
 	return nil
+}
+
+// forces reports whether a tool choice wants a call, which no model can make without tools.
+func forces(choice item.JSON) bool {
+	switch choice {
+	case "", "null", `"auto"`, `"none"`:
+		return false
+	}
+	return true
 }
 
 func checkTools(req *api.Request) *Error {

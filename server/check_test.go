@@ -72,3 +72,19 @@ func TestStartWithoutBackend(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// V1: a request without tools may say that there is to be no call, as clients do that always send
+// tool_choice. A call that is wanted is refused.
+func TestChoiceWithoutTools(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(context.Context, *server.Request, *server.Writer) error { return nil })}
+	for choice, want := range map[string]int{
+		`"auto"`: http.StatusOK, `"none"`: http.StatusOK, `null`: http.StatusOK,
+		`"required"`: http.StatusBadRequest, `{"type":"function","name":"f"}`: http.StatusBadRequest,
+	} {
+		for _, tools := range []string{"", `"tools":[],`} {
+			if status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":"x",`+tools+`"tool_choice":`+choice+`}`); status != want {
+				t.Errorf("%s with %s: %d %s", choice, tools, status, text)
+			}
+		}
+	}
+}
