@@ -218,7 +218,12 @@ func (c Client) send(ctx context.Context, req *api.Request, stream bool, try fun
 
 // shape encodes the request for the kind of endpoint, once for all attempts.
 func (c Client) shape(ctx context.Context, link *transport.Config, path string, profile *endpoint.Profile, req *api.Request, stream bool) (*transport.Shaped, error) {
-	fitted, err := link.Fit(req, profile)
+	fits := profile
+	if c.Dialect.Info().Name != endpoint.APIResponses && profile.MinOutputTokens > 0 { // the minimum is of that API
+		own := *profile
+		own.MinOutputTokens, fits = 0, &own
+	}
+	fitted, err := link.Fit(req, fits)
 	if err != nil {
 		return nil, err
 	}

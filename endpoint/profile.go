@@ -67,8 +67,9 @@ type Profile struct {
 	// Refuse are members that make the client refuse a request before sending it: leaving them out
 	// would change the request's meaning.
 	Refuse []string `json:"refuse,omitzero"`
-	// MinOutputTokens is the smallest max_output_tokens that the endpoint accepts. MaxCacheKey is
-	// the length in bytes of the longest prompt_cache_key, see [CacheKey]. 0 means no limit.
+	// MinOutputTokens is the smallest max_output_tokens that the endpoint's Responses API accepts;
+	// other APIs have no minimum. MaxCacheKey is the length in bytes of the longest
+	// prompt_cache_key, see [CacheKey]. 0 means no limit.
 	MinOutputTokens int `json:"min_output_tokens,omitzero"`
 	MaxCacheKey     int `json:"max_cache_key,omitzero"`
 	// Efforts are the reasoning efforts that the endpoint accepts for any model; nil means those

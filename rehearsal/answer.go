@@ -41,6 +41,20 @@ func (s *Server) CountTokens(_ context.Context, r *server.Request) (int64, error
 	return countInput(r), nil
 }
 
+// CheckChat implements [server.ChatChecker]. Members that change how a model chooses its words,
+// such as seed, have no effect on a script, as temperature has none.
+func (s *Server) CheckChat(r *server.Request) error {
+	if err := check(r); err != nil {
+		return err
+	}
+	for _, m := range r.Chat {
+		if m.Name == "modalities" || m.Name == "audio" {
+			return server.Invalid("unsupported_parameter", m.Name, "Unsupported parameter: '%s': the rehearsal model only writes.", m.Name)
+		}
+	}
+	return nil
+}
+
 // check returns an error for a request that a server did not make.
 func check(r *server.Request) error {
 	if r == nil || r.Request == nil {

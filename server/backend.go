@@ -13,7 +13,7 @@ import (
 )
 
 // Backend makes the responses that a [Server] serves. It may also implement
-// [Keeper], [Recaller], [Filer], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
+// [Keeper], [Recaller], [Filer], [ChatChecker], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
 // backend does not implement. A backend must be safe for concurrent use.
 type Backend interface {
 	// Respond writes the response to a request. If it returns nil, the response is
@@ -50,6 +50,9 @@ type Request struct {
 	Items []item.Item
 	// Own is the number of Items, at the end, that are the request's own input.
 	Own int
+	// Chat are members of a request to Chat Completions that the Responses API does not have,
+	// such as stop, as the client sent them. They are set only for a [ChatChecker].
+	Chat item.Extra
 	// WarmUp means that the client wants no output: the request only prepares the one
 	// that follows.
 	WarmUp bool
@@ -122,6 +125,14 @@ type Recaller interface {
 	// of the input are of that history. It returns "" if there is none. The server then
 	// treats the request as if it named the response.
 	Recall(ctx context.Context, model string, input []item.Item) (previous string, known int, err error)
+}
+
+// ChatChecker is a [Backend] that honours members of Chat Completions which the Responses API
+// does not have. For other backends the server refuses requests with such members.
+type ChatChecker interface {
+	// CheckChat returns an error if the response will not honour a member in r.Chat. A backend
+	// that cannot know yet returns nil, and the error from Respond.
+	CheckChat(r *Request) error
 }
 
 // TokenCounter is a [Backend] that can count the tokens of a request.

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -41,10 +43,14 @@ func (s *Server) chat(c *call) *Error {
 		return s.streamChat(c, j, wantsUsage(body))
 	}
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
-		return wrong
+		return wrong.ofMessages()
 	}
 	return s.wholeChat(c, j)
 }
+
+// onlyChat are the members of Chat Completions that the Responses API does not have, and that
+// a backend may honour: see [ChatChecker].
+var onlyChat = []string{"stop", "seed", "logit_bias", "frequency_penalty", "presence_penalty", "modalities", "audio", "prediction"}
 
 // readChat converts a Chat Completions request to a request for a response.
 func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
@@ -55,12 +61,25 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	case err != nil:
 		return nil, unreadable(err)
 	}
+	sent, err := item.Parse(body)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	var only item.Extra
 	for _, l := range losses {
-		if l.Kind == completions.LostContent || l.Path == "n" {
+		switch v, member := sent.Member(l.Path); {
+		case l.Kind == completions.LostMember && slices.Contains(onlyChat, l.Path):
+			if n, err := strconv.ParseFloat(string(v), 64); err != nil || n != 0 || l.Path == "seed" { // a penalty of 0 is none
+				only = append(only, item.Member{Name: l.Path, Value: v})
+			}
+		case l.Kind == completions.LostContent, l.Kind == completions.LostMember && member:
 			return nil, Invalid("unsupported_value", l.Path, "Unsupported value: '%s' %s.", l.Path, l.What)
 		}
 	}
-	req.MaxOutputTokens = nil // Chat Completions has no minimum
+	limit, wrong := chatLimit(req)
+	if wrong != nil {
+		return nil, wrong
+	}
 	b, err := req.AppendJSON(nil)
 	if err != nil {
 		return nil, s.failure(err)
@@ -69,13 +88,57 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	if err != nil {
 		return nil, s.failure(err)
 	}
-	return s.check(ctx, req, object, nil)
+	r, wrong := s.check(ctx, req, object, nil)
+	if wrong != nil {
+		return nil, wrong
+	}
+	r.MaxOutputTokens, r.Chat = limit, only
+	if wrong = s.checkChat(r); wrong != nil {
+		s.release(r)
+		return nil, wrong
+	}
+	return r, nil
 }
 
-// ofMessages rewords the error for a client that sent messages and not items.
+// chatLimit takes the limit of output tokens out of a request: Chat Completions has no minimum.
+func chatLimit(req *api.Request) (limit *int64, _ *Error) {
+	for _, name := range []string{"max_completion_tokens", "max_tokens"} {
+		if v, ok := req.Extra.Get(name); ok && v != "null" {
+			return nil, Invalid("invalid_type", name, "Invalid type for '%s': expected an integer.", name)
+		}
+	}
+	if limit = req.MaxOutputTokens; limit != nil && *limit < 1 {
+		return nil, Invalid("integer_below_min_value", "max_completion_tokens",
+			"Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got %d instead.", *limit)
+	}
+	req.MaxOutputTokens = nil
+	return limit, nil
+}
+
+// checkChat refuses members of Chat Completions that the backend does not honour.
+func (s *Server) checkChat(r *Request) *Error {
+	if len(r.Chat) == 0 {
+		return nil
+	}
+	if k, ok := s.Backend.(ChatChecker); ok {
+		if err := k.CheckChat(r); err != nil {
+			return s.failure(err)
+		}
+		return nil
+	}
+	name := r.Chat[0].Name
+	return Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' is not supported with this model.", name)
+}
+
+// ofMessages rewords the error for a client that sent messages and not items. It returns nil for nil.
 func (e *Error) ofMessages() *Error {
-	if strings.HasPrefix(e.Param, "input") {
+	switch {
+	case e == nil:
+		return nil
+	case strings.HasPrefix(e.Param, "input"):
 		e.Param = "messages"
+	case e.Param == "max_output_tokens":
+		e.Param, e.Message = "max_completion_tokens", strings.ReplaceAll(e.Message, "max_output_tokens", "max_completion_tokens")
 	}
 	if strings.Contains(e.Message, "'input[") {
 		e.Message += " (The input consists of the items made from the messages.)"
@@ -162,5 +225,5 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	if wrong == nil && j.w.err == nil {
 		_ = w.event("", completions.Done) // a client that is gone is not an error
 	}
-	return wrong
+	return wrong.ofMessages()
 }

@@ -173,3 +173,64 @@ func TestChatUnapproved(t *testing.T) {
 		}
 	}
 }
+
+// sampled honours members that only Chat Completions has, except seed.
+type sampled struct{ server.BackendFunc }
+
+func (sampled) CheckChat(r *server.Request) error {
+	if _, ok := r.Chat.Get("seed"); ok {
+		return server.Invalid("unsupported_parameter", "seed", "no seeds here")
+	}
+	return nil
+}
+
+// Each member of Chat Completions is honoured, or refused by name. V1
+func TestChatMembers(t *testing.T) {
+	var got *server.Request
+	answer := server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
+		got = r
+		return w.Text("x")
+	})
+	plain, able := &server.Server{Backend: answer}, &server.Server{Backend: sampled{answer}}
+	for _, test := range []struct{ members, refused, refusedAble string }{
+		{`"max_tokens":5`, "", ""},
+		{`"max_completion_tokens":5`, "", ""},
+		{`"max_tokens":5,"max_completion_tokens":5`, "", ""},
+		{`"max_tokens":5,"max_completion_tokens":6`, "max_tokens", "max_tokens"},
+		{`"max_tokens":0`, "max_completion_tokens", "max_completion_tokens"},
+		{`"max_tokens":"5"`, "max_tokens", "max_tokens"},
+		{`"stop":["a"]`, "stop", ""},
+		{`"stop":null,"frequency_penalty":0,"presence_penalty":0.0,"logit_bias":{},"modalities":["text"],"n":1`, "", ""},
+		{`"frequency_penalty":0.5`, "frequency_penalty", ""},
+		{`"presence_penalty":-1`, "presence_penalty", ""},
+		{`"logit_bias":{"5":1}`, "logit_bias", ""},
+		{`"audio":{"voice":"x"}`, "audio", ""},
+		{`"prediction":{"type":"content","content":"x"}`, "prediction", ""},
+		{`"seed":0`, "seed", "seed"},
+		{`"stream":"yes"`, "stream", "stream"},
+	} {
+		for _, one := range []struct {
+			s       *server.Server
+			refused string
+		}{{plain, test.refused}, {able, test.refusedAble}} {
+			got = nil
+			status, text := call(one.s, http.MethodPost, "chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"}],`+test.members+`}`)
+			if one.refused != "" {
+				if status != http.StatusBadRequest || got != nil || !strings.Contains(text, `"param": "`+one.refused+`"`) {
+					t.Errorf("%s: %d %s", test.members, status, text)
+				}
+				continue
+			}
+			if status != http.StatusOK || got == nil {
+				t.Errorf("%s: %d %s", test.members, status, text)
+				continue
+			}
+			if limit := strings.Contains(test.members, "5") && strings.Contains(test.members, "tokens"); limit != (got.MaxOutputTokens != nil && *got.MaxOutputTokens == 5) {
+				t.Errorf("%s: the limit is %v", test.members, got.MaxOutputTokens)
+			}
+			if len(got.Chat) == 1 && !strings.Contains(test.members, `"`+got.Chat[0].Name+`":`+string(got.Chat[0].Value)) || (len(got.Chat) == 1) != (test.refused != "") {
+				t.Errorf("%s: the backend got %v", test.members, got.Chat)
+			}
+		}
+	}
+}

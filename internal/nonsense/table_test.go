@@ -991,6 +991,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Keeper]()},
 	{"server", reflect.TypeFor[server.Resumer]()},
 	{"server", reflect.TypeFor[server.Recaller]()},
+	{"server", reflect.TypeFor[server.ChatChecker]()},
 	{"server", reflect.TypeFor[server.TokenCounter]()},
 	{"server", reflect.TypeFor[server.Compactor]()},
 	{"server", reflect.TypeFor[server.ModelLister]()},

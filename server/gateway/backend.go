@@ -241,10 +241,14 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	return p.ask(ctx, list)
 }
 
+// CheckChat implements [server.ChatChecker]. Only an upstream that is asked by Chat Completions
+// receives these members, and which one answers is not known yet.
+func (b *Backend) CheckChat(*server.Request) error { return nil }
+
 // mayName refuses URLs that the caller may not give: in tools, in prompts, and in what this
 // version does not know and an upstream may.
 func mayName(ctx context.Context, r *server.Request) error {
-	list := slices.Clone(r.Extra)
+	list := append(slices.Clone(r.Extra), r.Chat...)
 	for _, name := range []string{"tools", "prompt"} {
 		if v, ok := r.Object.Member(name); ok {
 			list = append(list, item.Member{Name: name, Value: v})

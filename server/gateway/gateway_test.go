@@ -263,3 +263,39 @@ func TestBreaker(t *testing.T) {
 		t.Errorf("%v", header)
 	}
 }
+
+// Members that only Chat Completions has go to an upstream that has it, and others are refused
+// by name. V1
+func TestChatMembers(t *testing.T) {
+	const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":5,"stop":["a"],"seed":7,"logit_bias":{"5":1.50},"tool_choice":"auto"}`
+	up := agenttest.NewServer(t)
+	up.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Raw(200, "application/json", `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"length","message":{"role":"assistant","content":"y"}}]}`)
+	})
+	w := serving(t, open(t, up.URL, true))
+	status, _, text := w.ask(http.MethodPost, "/chat/completions", body)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	sent := string(up.Requests()[0].Body)
+	for _, want := range []string{`"stop":["a"]`, `"seed":7`, `"logit_bias":{"5":1.50}`, `_tokens":5`} {
+		if !strings.Contains(sent, want) {
+			t.Errorf("%s is not in %s", want, sent)
+		}
+	}
+	if strings.Contains(sent, "tool_choice") { // which some servers refuse without tools
+		t.Errorf("sent %s", sent)
+	}
+	other := says(t, "y")
+	w = serving(t, open(t, other.URL, false))
+	status, _, text = w.ask(http.MethodPost, "/chat/completions", body)
+	if status != http.StatusBadRequest || !strings.Contains(text, `"param": "stop"`) || len(other.Requests()) > 0 {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, _, text = w.ask(http.MethodPost, "/chat/completions", `{"model":"m","messages":[{"role":"user","content":"x"}],"max_tokens":50,"tool_choice":"none"}`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	if sent := string(other.Requests()[0].Body); !strings.Contains(sent, `"max_output_tokens":50`) || strings.Contains(sent, "tool_choice") {
+		t.Errorf("sent %s", sent)
+	}
+}

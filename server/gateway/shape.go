@@ -38,10 +38,17 @@ func (b *Backend) shape(r *server.Request, u *upstream) (*api.Request, []string,
 		return nil, nil, err
 	}
 	own.Input = p.list
-	if chat {
+	if len(own.Tools) == 0 && own.ToolChoice != "" {
+		own.ToolChoice = "" // auto or none: some servers take neither without tools
+	}
+	switch {
+	case chat:
 		if err := p.asked(&own); err != nil {
 			return nil, nil, err
 		}
+		own.Extra = append(own.Extra, r.Chat...)
+	case len(r.Chat) > 0:
+		return nil, nil, p.refuse(r.Chat[0].Name, "the Responses API, by which this upstream is asked, does not have it")
 	}
 	return &own, p.notes(), nil
 }
