@@ -295,6 +295,55 @@ func testQueueOrder(t *testing.T, s session.Store) {
 	}
 }
 
+// D4: of the workers that begin work of a tenant at once, no more succeed than its cap allows. A run
+// whose worker died keeps its place for itself.
+func testQueueCap(t *testing.T, s session.Store) {
+	q := has[keeper](t, s)
+	const most = 2
+	var works []queue.Work
+	for n := range 5 {
+		works = append(works, queue.Work{Session: fmt.Sprint("anna", n), Tenant: "anna"})
+	}
+	enqueue(t, q, append(works, queue.Work{Session: "ben", Tenant: "ben"})...)
+	try := func(id string) (queue.Work, error) {
+		w, err := q.Work(t.Context(), id)
+		if err == nil {
+			w.Cap = most
+			w, err = q.Begin(t.Context(), w, "worker")
+		}
+		return w, err
+	}
+	for range 4 {
+		begun := make([]queue.Work, len(works))
+		var all sync.WaitGroup
+		for n := range works {
+			all.Go(func() {
+				var err error
+				if begun[n], err = try(works[n].Session); err != nil && !errors.Is(err, queue.ErrFull) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		begun = slices.DeleteFunc(begun, func(w queue.Work) bool { return w.State != queue.Running })
+		if len(begun) != most {
+			t.Fatalf("%d runs, and %d are allowed: %+v", len(begun), most, begun)
+		}
+		again, err := try(begun[0].Session)
+		if err != nil {
+			t.Fatalf("the run goes on: %v", err)
+		}
+		finish(t, q, again, queue.Outcome{State: queue.Ready})
+		finish(t, q, begun[1], queue.Outcome{State: queue.Ready})
+	}
+	if _, err := try("anna0"); err != nil {
+		t.Error(err)
+	}
+	if _, err := try("ben"); err != nil {
+		t.Errorf("another tenant: %v", err)
+	}
+}
+
 // Deleting a session deletes its work, and a fork has none.
 func testQueueDelete(t *testing.T, s session.Store) {
 	q := has[keeper](t, s)

@@ -289,6 +289,15 @@ func (db *DB) change(as queue.Work, do func(now *work) error) error {
 // Begin is [queue.Queue.Begin].
 func (db *DB) Begin(w queue.Work, worker string) (begun queue.Work, err error) {
 	err = db.change(w, func(now *work) error {
+		others := 0
+		for id, other := range db.works {
+			if other.State == queue.Running && other.Tenant == w.Tenant && id != w.Session {
+				others++
+			}
+		}
+		if w.Cap > 0 && others >= w.Cap {
+			return queue.ErrFull
+		}
 		now.State, now.Worker, now.Reason, now.told, now.Since = queue.Running, worker, "", false, time.Now()
 		now.Claim++
 		now.Attempts++

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrFull means that an endpoint has as many runs as it may have at once.
-var ErrFull = errors.New("the endpoint has as many runs as it may have at once")
+// ErrFull means that an endpoint or a tenant has as many runs as it may have at once.
+var ErrFull = errors.New("the endpoint or the tenant has as many runs as it may have at once")
 
 // Endpoint is what the workers of a store share about an endpoint.
 type Endpoint struct {

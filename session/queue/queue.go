@@ -56,6 +56,10 @@ type Work struct {
 	// worker that began it last knows. A worker sets it before Begin.
 	Endpoint string
 
+	// Cap is the most runs at once of the tenant, over all workers, which a worker sets before
+	// Begin. 0 means no limit.
+	Cap int
+
 	// The store sets the rest.
 	State    State
 	Since    time.Time // the time of the last change of State
@@ -112,8 +116,8 @@ type Queue interface {
 	// worker has died or was cut off. Candidates returns those that a worker may begin again.
 	Lost(ctx context.Context) ([]Work, error)
 	// Begin marks work as running, if it is still as Candidates returned it. The caller
-	// holds the session. Otherwise the error wraps ErrChanged, or [ErrFull] if the store keeps
-	// [Limits] and its Endpoint has as many runs as it may have.
+	// holds the session. Otherwise the error wraps ErrChanged, or [ErrFull] if its tenant has
+	// as many runs as its Cap, or the store keeps [Limits] and its Endpoint has as many as it may have.
 	Begin(ctx context.Context, w Work, worker string) (Work, error)
 	// Finish leaves work that Begin returned. If a delivery waits in the session's inbox,
 	// Waiting and Done become Ready, and due at once. If somebody else has begun it, the error wraps ErrChanged.

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"time"
 
@@ -224,23 +225,36 @@ func (s *Store) Used(ctx context.Context, url string, tokens int64, ago time.Dur
 	return nil
 }
 
-// full returns [queue.ErrFull] if an endpoint has as many runs as it may have. The row of
-// the endpoint stays locked, so that two workers do not both take the last place.
+// full returns [queue.ErrFull] if an endpoint or a tenant has as many runs as it may have.
+// The row of the endpoint and the tenant stay locked, so that two workers do not both take
+// the last place.
 func (t *tx) full(ctx context.Context, w queue.Work) error {
-	if w.Endpoint == "" {
+	if w.Endpoint != "" {
+		l, err := t.limited(ctx, w.Endpoint)
+		if err == nil && l.Runs > 0 {
+			err = t.others(ctx, `endpoint`, w.Endpoint, w.Session, l.Runs)
+		}
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	if w.Cap <= 0 {
 		return nil
 	}
-	l, err := t.limited(ctx, w.Endpoint)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && l.Runs == 0 {
-		return nil
+	if t.postgres {
+		if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock(?, ?)`, tenantLock, int32(crc32.ChecksumIEEE([]byte(w.Tenant)))); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	// Its own place does not count if a worker that died had begun it.
-	var others int64
-	err = t.row(ctx, `SELECT count(*) FROM antiphon_work WHERE state = 'running' AND endpoint = ? AND id <> ?`, w.Endpoint, w.Session).Scan(&others)
-	if err == nil && others >= l.Runs {
+	return t.others(ctx, `tenant`, w.Tenant, w.Session, int64(w.Cap))
+}
+
+// others returns [queue.ErrFull] if so much other work is running. A session's own place does
+// not count if a worker that died had begun it.
+func (t *tx) others(ctx context.Context, column, value, id string, most int64) error {
+	var n int64
+	err := t.row(ctx, `SELECT count(*) FROM antiphon_work WHERE state = 'running' AND `+column+` = ? AND id <> ?`, value, id).Scan(&n)
+	if err == nil && n >= most {
 		err = queue.ErrFull
 	}
 	return err

@@ -363,6 +363,7 @@ func (t *tx) sweepBlobs(ctx context.Context, swept *session.GCStats) error {
 const (
 	sweepLock   = 0x616e7469_00000001 // shared by writers of blobs, exclusive for a sweep
 	migrateLock = 0x616e7469_00000002
+	tenantLock  = 0x616e7469 // with a second key, from the name of a tenant whose work is begun
 )
 
 // lockTree locks out writers of blobs and forks until the transaction ends, after
