@@ -42,7 +42,7 @@ func testSchedules(t *testing.T, s session.Store) {
 		t.Fatalf("%+v", all)
 	}
 	due := list(true)
-	if len(due) != 1 || due[0].Name != "a" {
+	if len(due) != 1 || due[0].Name != "a" || due[0].Now.Before(due[0].Due) || due[0].Now.After(later) {
 		t.Fatalf("due: %+v", due)
 	}
 	fired := due[0]

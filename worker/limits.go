@@ -33,17 +33,23 @@ func (e *closedError) Error() string {
 	return fmt.Sprintf("the endpoint %s takes no request for %s", e.url, e.wait.Round(time.Second))
 }
 
-// closed returns the endpoints at which no run may begin now.
-func (p *pool) closed(ctx context.Context) (map[string]bool, error) {
+// closed returns the endpoints at which no run may begin now: those to which nothing may be sent, and
+// those whose places are all taken.
+func (p *pool) closed(ctx context.Context) (shut, full map[string]bool, err error) {
 	if p.limits == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
 	list, err := p.limits.Endpoints(ctx)
-	closed := map[string]bool{}
+	shut, full = map[string]bool{}, map[string]bool{}
 	for _, e := range list {
-		closed[e.URL] = e.Stopped != "" || e.Wait > 0
+		switch {
+		case e.Stopped != "" || e.Wait > 0:
+			shut[e.URL] = true
+		case e.Runs > 0 && int64(e.Running) >= e.Runs:
+			full[e.URL] = true
+		}
 	}
-	return closed, err
+	return shut, full, err
 }
 
 // gate lets the requests of a run through as the limits of their endpoints allow, and

@@ -11,19 +11,20 @@ import (
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/worker"
 
 	_ "modernc.org/sqlite"
-
-	_ "github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 // shared is a store with limits, an endpoint, and two workers.
 type shared struct {
 	*rig
 	kept   store.Store
+	path   string // of its file
 	queue  queue.Queue
 	limits queue.Limits
 	server *agenttest.Server
@@ -33,12 +34,13 @@ type shared struct {
 func newShared(t *testing.T, answers ...agenttest.Reply) *shared {
 	t.Helper()
 	r := newRig(t, "<config model=\"m\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n", talk)
-	kept, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
+	path := filepath.Join(t.TempDir(), "s.db")
+	kept, err := store.Open(t.Context(), path, store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = kept.Close() }) // the test looked at what it holds
-	s := &shared{rig: r, kept: kept, queue: kept.(queue.Queue), limits: kept.(queue.Limits), server: agenttest.NewServer(t, answers...)}
+	s := &shared{rig: r, kept: kept, path: path, queue: kept.(queue.Queue), limits: kept.(queue.Limits), server: agenttest.NewServer(t, answers...)}
 	s.a, s.b = s.of("a"), s.of("b")
 	return s
 }
@@ -91,6 +93,45 @@ func TestRetryAfterIsShared(t *testing.T) {
 	s.once(s.b)
 	if w := s.state(two); w.State != queue.Done || w.Endpoint != s.server.URL {
 		t.Errorf("after the pause: %+v", w)
+	}
+}
+
+// D4: while an endpoint has as many runs as it may have, work for it is left alone, and keeps nothing else
+// from beginning. A run there whose worker died goes on, because it has its place.
+func TestFullEndpoint(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")), agenttest.Completed(item.Assistant("Hello again.")))
+	count := &asked{Store: s.kept.(*sqlstore.Store)}
+	s.a.Config.Store, s.a.Config.Endpoint.BaseURL, s.a.Runs = count, "", 1
+	s.write(s.file, "<config model=\"m\" base_url=\""+s.server.URL+"\"/>\n")
+	s.agree(s.a)
+	if err := s.limits.Limit(t.Context(), s.server.URL, queue.Caps{Runs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	first, full := s.leave("first", "hello"), s.leave("full", "hello")
+	unlock, err := s.kept.(session.Locker).Lock(t.Context(), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := s.state(first)
+	w.Endpoint = s.server.URL
+	if _, err := s.queue.Begin(t.Context(), w, "b"); err != nil {
+		t.Fatal(err)
+	}
+	s.write(s.file, head)
+	s.agree(s.a)
+	other := s.leave("other", "hello")
+	s.once(s.a)
+	if w := s.state(other); w.State != queue.Done || count.begun.Load() != 1 || s.state(full).State != queue.Ready {
+		t.Errorf("%d were begun; the other: %+v", count.begun.Load(), w)
+	}
+	if err := unlock(); err != nil { // the worker of the first has died
+		t.Fatal(err)
+	}
+	s.once(s.a)
+	for _, id := range []string{first, full} {
+		if w := s.state(id); w.State != queue.Done {
+			t.Errorf("%+v", w)
+		}
 	}
 }
 

@@ -102,6 +102,27 @@ func TestWorkThatNobodyCanDo(t *testing.T) {
 	s.becomes(submit("of others", []string{"gpu"}, nil), queue.Parked, "labels gpu")
 }
 
+// A worker whose places are all taken parks what nobody can do all the same.
+func TestFullWorkerLooksAfterWork(t *testing.T) {
+	s := newShared(t)
+	asks, answer := make(chan struct{}), make(chan struct{})
+	s.server.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		close(asks)
+		<-answer
+		return agenttest.Completed(item.Assistant("Hello."))
+	})
+	id := s.leave("long", "hello")
+	s.a.Runs = 1
+	defer s.runs(s.a)()
+	<-asks
+	j := s.job("none", "hello")
+	j.Config.Store, j.Config.Session, j.Needs = s.kept, "none", []string{"printer"}
+	s.becomes(s.submit(j).Session.ID, queue.Parked, "labels printer")
+	s.becomes(id, queue.Running, "")
+	close(answer)
+	s.becomes(id, queue.Done, "answered")
+}
+
 // A worker says what it has by itself: a key is a label, and an agent whose model has no
 // endpoint here is left to those that have one.
 func TestKeysAreLabels(t *testing.T) {

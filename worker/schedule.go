@@ -41,9 +41,10 @@ type Schedule struct {
 	By    string `json:"by,omitempty"`
 
 	// Session is the session that each firing goes on with. If it is empty, each firing
-	// begins a session, named after the schedule and the time.
+	// begins a session, named after the schedule and the time in UTC.
 	Session string `json:"session,omitempty"`
-	// Input is what is said. If it is empty, the file's own question is.
+	// Input is what is said. If it is empty, the file's own question is, which needs a new
+	// session each time.
 	Input    string   `json:"input,omitempty"`
 	Tenant   string   `json:"tenant,omitempty"`
 	Priority int      `json:"priority,omitempty"`
@@ -98,6 +99,9 @@ func AddSchedule(ctx context.Context, cfg host.Config, s Schedule) (Scheduled, e
 		}
 	}
 	due, err := s.next(time.Now())
+	if err == nil {
+		err = s.check()
+	}
 	if err == nil && due.IsZero() {
 		err = fmt.Errorf("there is no such time: %s", s.Cron)
 	}
@@ -128,7 +132,8 @@ func AddSchedule(ctx context.Context, cfg host.Config, s Schedule) (Scheduled, e
 	return scheduled(entry)
 }
 
-// Schedules returns the schedules of a store by their names.
+// Schedules returns the schedules of a store by their names. If some are damaged, it returns
+// the others and an error.
 func Schedules(ctx context.Context, in store.Store) (list []Scheduled, err error) {
 	if _, _, err := parts(in); err != nil {
 		return nil, err
@@ -139,9 +144,10 @@ func Schedules(ctx context.Context, in store.Store) (list []Scheduled, err error
 	}
 	entries, err := q.Schedules(ctx, false)
 	for _, e := range entries {
-		s, err := scheduled(e)
-		if err != nil {
-			return list, err
+		s, damage := scheduled(e)
+		if damage != nil {
+			err = errors.Join(err, damage)
+			continue
 		}
 		list = append(list, s)
 	}
@@ -162,7 +168,17 @@ func scheduled(e queue.Schedule) (Scheduled, error) {
 	return Scheduled{data.Schedule, data.Path, hash, e.Due, e.Fired, e.Session, e.Note}, err
 }
 
-// next returns the first time after another one, or the zero value if there is none.
+// check refuses a schedule that would say nothing from its second time on: the file's own
+// question is asked at the beginning of a session.
+func (s *Schedule) check() error {
+	if s.Session != "" && s.Input == "" {
+		return errors.New("a schedule that goes on with a session needs an input")
+	}
+	return nil
+}
+
+// next returns the first time after another one, or the zero value if there is none. A time of
+// certain hours that comes twice, because the clocks are put back, counts once.
 func (s *Schedule) next(after time.Time) (time.Time, error) {
 	if strings.Contains(s.Cron, "TZ=") || strings.HasPrefix(s.Cron, "@every") || s.Zone == "Local" {
 		return time.Time{}, errors.New("the times are fields of cron, and the zone has a name such as Europe/Berlin")
@@ -175,7 +191,24 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("the times %q: %w", s.Cron, err)
 	}
-	return times.Next(after.In(zone)), nil
+	const everyHour = 1 << 63 // the parser's mark of an asterisk
+	fields, ok := times.(*cron.SpecSchedule)
+	at := times.Next(after.In(zone))
+	for ok && fields.Hour&everyHour == 0 && isRepeated(at) {
+		at = times.Next(at)
+	}
+	return at, nil
+}
+
+// isRepeated reports whether the clocks of its zone have shown a time before.
+func isRepeated(at time.Time) bool {
+	began, _ := at.ZoneBounds()
+	if at.IsZero() || began.IsZero() {
+		return false
+	}
+	_, before := began.Add(-1).Zone()
+	_, now := at.Zone()
+	return at.Sub(began) < time.Duration(before-now)*time.Second
 }
 
 // last returns the last time up to now, from a time that is due on, how many there were,
@@ -197,6 +230,14 @@ func (p *pool) fire(ctx context.Context) error {
 	}
 	p.fired = time.Now()
 	list, err := p.schedules.Schedules(ctx, true)
+	damage := ""
+	if errors.Is(err, session.ErrDamaged) {
+		damage, err = p.sayable(err), nil
+	}
+	if damage != p.damage && damage != "" { // and not at each look
+		p.log.Error("a schedule is damaged", "error", damage)
+	}
+	p.damage = damage
 	for _, e := range list {
 		log := p.log.With("schedule", e.Name)
 		switch note, err := p.fireOne(ctx, e); {
@@ -220,13 +261,16 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 		return next.Note, p.schedules.Fired(ctx, next)
 	}
 	s := &data.Schedule
-	now := time.Now()
+	now := e.Now // what is due is due by this clock
+	if now.IsZero() {
+		now = time.Now()
+	}
 	at, n, due, err := s.last(e.Due, now)
 	switch {
 	case err != nil: // such as a zone that this machine does not know: another worker may
 		return "", err
 	case n == 0:
-		return "", queue.ErrChanged // the clock of the store is ahead
+		return "", queue.ErrChanged // it is not due yet
 	}
 	next.Due = due
 	busy, err := p.underWay(ctx, e.Session)
@@ -238,7 +282,13 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 	case busy && !s.Overlap:
 		next.Note = "left out " + s.show(at) + ": the work of " + e.Session + " was not done"
 	default:
-		r, err := p.leave(ctx, &data, at)
+		err := s.check()
+		var r Receipt
+		if err != nil { // it was added by an older version
+			err = &host.ConfigError{Err: err}
+		} else {
+			r, err = p.leave(ctx, &data, at)
+		}
 		var wrong *host.ConfigError
 		switch {
 		case errors.As(err, &wrong):
@@ -280,7 +330,7 @@ func (p *pool) leave(ctx context.Context, data *scheduleData, at time.Time) (Rec
 	s := &data.Schedule
 	name := s.Session
 	if name == "" {
-		name = s.Name + " " + at.Format("2006-01-02T15:04")
+		name = s.Name + " " + at.UTC().Format("2006-01-02T15:04")
 	}
 	order := order{
 		path: data.Path, name: name, owner: s.Owner, definition: data.Definition, replace: true,

@@ -4,7 +4,9 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"errors"
 	"runtime"
 	"slices"
@@ -26,7 +28,13 @@ import (
 // asked counts what a worker asks its store.
 type asked struct {
 	*sqlstore.Store
-	looks, schedules, endpoints atomic.Int64
+	looks, schedules, endpoints, begun atomic.Int64
+	ahead                              time.Duration // how much the clocks of workers are
+}
+
+func (a *asked) Begin(ctx context.Context, w queue.Work, worker string) (queue.Work, error) {
+	a.begun.Add(1)
+	return a.Store.Begin(ctx, w, worker)
 }
 
 func (a *asked) Candidates(ctx context.Context, want queue.Want) ([]queue.Work, error) {
@@ -36,7 +44,11 @@ func (a *asked) Candidates(ctx context.Context, want queue.Want) ([]queue.Work, 
 
 func (a *asked) Schedules(ctx context.Context, due bool) ([]queue.Schedule, error) {
 	a.schedules.Add(1)
-	return a.Store.Schedules(ctx, due)
+	list, err := a.Store.Schedules(ctx, due)
+	for i := range list {
+		list[i].Now = list[i].Now.Add(-a.ahead)
+	}
+	return list, err
 }
 
 func (a *asked) Endpoints(ctx context.Context) ([]queue.Endpoint, error) {
@@ -175,6 +187,89 @@ func TestScheduleFiresOnce(t *testing.T) {
 	}
 }
 
+// What a firing leaves is named after the time in UTC, whatever the zone, also if it makes up
+// for others.
+func TestScheduleNames(t *testing.T) {
+	s := newShared(t)
+	s.plan(worker.Schedule{Name: "hourly", Cron: "@hourly", Zone: "America/New_York", Input: "hello", Needs: []string{"gpu"}})
+	s.overdue("hourly", time.Now().UTC().Truncate(time.Hour).Add(-2*time.Hour))
+	s.once(s.a)
+	list := s.works()
+	if len(list) != 1 {
+		t.Fatalf("work %+v", list)
+	}
+	info, err := s.kept.Info(t.Context(), list[0].Session)
+	if want := "hourly " + s.named("hourly").Fired.UTC().Format("2006-01-02T15:04"); err != nil || info.Name != want {
+		t.Errorf("session %q, %v, want %q", info.Name, err, want)
+	}
+}
+
+// Whether a time was missed is a matter of the store's clock, which says what is due.
+func TestScheduleOfAnotherClock(t *testing.T) {
+	s := newShared(t)
+	s.a.Config.Store = &asked{Store: s.kept.(*sqlstore.Store), ahead: 90 * time.Second}
+	s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "hello", Needs: []string{"gpu"}, SkipMissed: true})
+	s.overdue("year", time.Now().Add(-100*time.Second))
+	s.once(s.a)
+	if got := s.named("year"); !strings.Contains(got.Note, "fired for") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A schedule that is damaged keeps neither the others nor other work from being done.
+func TestDamagedSchedule(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")), agenttest.Completed(item.Assistant("Hello again.")))
+	for _, name := range []string{"broken", "year"} {
+		s.plan(worker.Schedule{Name: name, Cron: "@yearly", Input: "hello"})
+		s.overdue(name, newYear())
+	}
+	db, err := sql.Open("sqlite", s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(t.Context(), `UPDATE antiphon_schedules SET data = 'x' WHERE name = 'broken'`); err != nil {
+		t.Fatal(err)
+	}
+	id := s.leave("ann", "hello")
+	s.once(s.a)
+	if w := s.state(id); w.State != queue.Done {
+		t.Errorf("%+v", w)
+	}
+	list, err := worker.Schedules(t.Context(), s.kept)
+	if !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), `"broken"`) {
+		t.Error(err)
+	}
+	if len(list) != 1 || list[0].Name != "year" || !strings.Contains(list[0].Note, "fired for") {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A schedule of an older version that goes on with a session and says nothing does not count as
+// fired.
+func TestScheduleThatSaysNothing(t *testing.T) {
+	s := newShared(t)
+	s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "hello", Session: "same"})
+	q := s.kept.(queue.Schedules)
+	list, err := q.Schedules(t.Context(), false)
+	if err == nil {
+		err = q.Unschedule(t.Context(), "year")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := list[0]
+	old.Data = bytes.Replace(old.Data, []byte(`"input":"hello"`), []byte(`"input":""`), 1)
+	if err := q.Schedule(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	s.overdue("year", newYear())
+	s.once(s.a)
+	if got := s.named("year"); len(s.works()) != 0 || !strings.Contains(got.Note, "needs an input") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // The rules for times that come while the last work is not done, and for those that nobody
 // noticed. Work that is parked blocks nothing.
 func TestScheduleRules(t *testing.T) {
@@ -247,7 +342,8 @@ func TestScheduleWrong(t *testing.T) {
 		{Name: "a", Cron: "0 0 31 2 *"},
 		{Name: "a", Cron: "@daily", Zone: "Nowhere/Land"},
 		{Name: "a", Cron: "@daily", Zone: "Local"},
-		{Name: "a", Cron: "@daily", Session: "\x00"},
+		{Name: "a", Cron: "@daily", Session: "\x00", Input: "hello"},
+		{Name: "a", Cron: "@daily", Session: "b"},
 	} {
 		var wrong *host.ConfigError
 		if _, err := worker.AddSchedule(t.Context(), s.planned(), p); !errors.As(err, &wrong) {

@@ -159,6 +159,7 @@ type pool struct {
 	once      bool
 	log       *slog.Logger
 	fired     time.Time // when it looked at the schedules
+	damage    string    // of schedules, as it was logged last
 	looked    time.Time // when it looked after work that nobody does
 	glanced   time.Time // when it looked only for what no worker can do
 	listed    time.Time // sessions that were written before are known
@@ -319,10 +320,10 @@ func (p *pool) round(ctx context.Context) (busy bool, err error) {
 	if err := p.fire(ctx); err != nil {
 		return false, err
 	}
-	if err := p.fill(ctx); err != nil || p.count() >= p.most() {
+	if err := p.fill(ctx); err != nil {
 		return true, err
 	}
-	moved, err := p.lookAfter(ctx)
+	moved, err := p.lookAfter(ctx) // also if there is no room: it may be hours until there is
 	if moved {
 		p.stir()
 	}
@@ -375,38 +376,84 @@ func (p *pool) fill(ctx context.Context) error {
 	}
 	want := p.want()
 	want.Agents, want.Most = hashes, most
-	list, err := p.queue.Candidates(ctx, want)
-	if err != nil || len(list) == 0 { // an idle worker asks for no limits
-		return err
-	}
-	closed, err := p.closed(ctx)
-	if err != nil {
-		return err
-	}
-	want.Agents = slices.DeleteFunc(slices.Clone(hashes), func(hash string) bool { return closed[p.stage.url(hash)] })
-	switch len(want.Agents) {
-	case len(hashes):
-	case 0:
-		return nil
-	default: // what cannot begin keeps nothing else from it
-		if list, err = p.queue.Candidates(ctx, want); err != nil {
-			return err
-		}
-	}
-	for _, w := range list {
-		open, url, err := p.stage.opener(ctx, w)
-		switch {
-		case err != nil:
-			return err
-		case open == nil || closed[url]:
-			continue // lookAfter parks what cannot be done, unless another worker is faster
-		}
-		w.Endpoint = url
-		if p.begin(ctx, w, open); p.count() >= p.most() {
+	list, err := p.choose(ctx, want)
+	for _, c := range list {
+		if p.begin(ctx, c.Work, c.open); p.count() >= p.most() {
 			break
 		}
 	}
-	return nil
+	return err
+}
+
+// choice is work that may begin, with what opens its session.
+type choice struct {
+	queue.Work
+	open opener
+}
+
+// choose returns work that may begin. What cannot begin because of its endpoint keeps nothing
+// else from it.
+func (p *pool) choose(ctx context.Context, want queue.Want) (list []choice, err error) {
+	works, err := p.queue.Candidates(ctx, want)
+	if err != nil || len(works) == 0 { // an idle worker asks for no limits
+		return nil, err
+	}
+	shut, full, err := p.closed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	first, err := p.orphansAt(ctx, full, want)
+	for err == nil {
+		list = nil
+		for _, w := range works {
+			c, err := p.choiceOf(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			// What has no opener is parked by lookAfter, unless another worker is faster.
+			if c.open != nil && !shut[c.Endpoint] && !full[c.Endpoint] {
+				list = append(list, c)
+			}
+		}
+		// The endpoint of an agent may be known only now.
+		agents := slices.DeleteFunc(slices.Clone(want.Agents), func(hash string) bool { url := p.stage.url(hash); return shut[url] || full[url] })
+		if len(agents) == len(want.Agents) || len(agents) == 0 {
+			break
+		}
+		want.Agents = agents
+		works, err = p.queue.Candidates(ctx, want)
+	}
+	return append(first, list...), err
+}
+
+// choiceOf completes work. Its open is nil if the worker cannot run it.
+func (p *pool) choiceOf(ctx context.Context, w queue.Work) (c choice, err error) {
+	c.Work = w
+	c.open, c.Endpoint, err = p.stage.opener(ctx, w)
+	c.Cap = p.Caps[w.Tenant]
+	return c, err
+}
+
+// orphansAt returns work at endpoints whose places are all taken that has such a place already:
+// its worker has died.
+func (p *pool) orphansAt(ctx context.Context, full map[string]bool, want queue.Want) (list []choice, err error) {
+	if len(full) == 0 {
+		return nil, nil
+	}
+	works, err := p.queue.Lost(ctx)
+	for _, w := range works {
+		if !slices.Contains(want.Agents, w.Agent) || want.Tenants != nil && !slices.Contains(want.Tenants, w.Tenant) || len(want.Lacks(w)) > 0 {
+			continue
+		}
+		c, err := p.choiceOf(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		if c.open != nil && full[c.Endpoint] && w.Endpoint == c.Endpoint {
+			list = append(list, c)
+		}
+	}
+	return list, err
 }
 
 // begin starts the run of a piece of work, unless it runs already.

@@ -103,7 +103,7 @@ func (c *workScheduleListCommand) Run(ctx context.Context, std stdio, env enviro
 		if errors.Is(err, errors.ErrUnsupported) {
 			err = usage(err)
 		}
-		if err != nil {
+		if err != nil && len(list) == 0 {
 			return err
 		}
 		rows := []scheduleRow{}
@@ -111,7 +111,7 @@ func (c *workScheduleListCommand) Run(ctx context.Context, std stdio, env enviro
 			rows = append(rows, scheduleRowOf(s))
 		}
 		if all.JSON {
-			return all.printJSON(std, rows)
+			return cmp.Or(all.printJSON(std, rows), err)
 		}
 		if len(rows) == 0 {
 			fmt.Fprintln(std.err, "antiphon: there are no schedules; antiphon work schedule add makes one")
@@ -127,7 +127,7 @@ func (c *workScheduleListCommand) Run(ctx context.Context, std stdio, env enviro
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", visible(r.Name), visible(r.Cron), visible(cmp.Or(r.Zone, "UTC")), next,
 				visible(cmp.Or(r.Owner, "-")), visible(r.File), printable(all.hide(cmp.Or(r.Note, "-"))))
 		}
-		return w.Flush()
+		return cmp.Or(w.Flush(), err) // of those that are damaged
 	})
 }
 

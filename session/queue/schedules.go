@@ -20,13 +20,16 @@ type Schedule struct {
 	Fired   time.Time
 	Session string
 	Note    string
-	// Version rises with each change. The store sets it.
+	// Version rises with each change. Now is the store's time when the schedule was read. The
+	// store sets both.
 	Version int64
+	Now     time.Time
 }
 
 // Schedules is implemented by stores that keep schedules. All times are the store's own.
 type Schedules interface {
-	// Schedules returns all schedules by their names or, with due, those that are due.
+	// Schedules returns all schedules by their names or, with due, those that are due. If some
+	// are damaged, it returns the others and an error that wraps session.ErrDamaged.
 	Schedules(ctx context.Context, due bool) ([]Schedule, error)
 	// Schedule adds a schedule. If there is one with the name, the error wraps
 	// session.ErrExists.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"time"
 
@@ -73,9 +74,10 @@ func (s *Store) Schedules(ctx context.Context, due bool) (list []queue.Schedule,
 	if err := cmp.Or(s.opened(), s.seal.usable()); err != nil {
 		return nil, err
 	}
+	var damage error
 	err = s.reading(ctx, func() error {
-		list = nil
-		rows, err := s.reads.rows(ctx, `SELECT name, due, sum, data, fired, session, note, version FROM antiphon_schedules
+		list, damage = nil, nil
+		rows, err := s.reads.rows(ctx, `SELECT name, due, sum, data, fired, session, note, version, `+s.reads.clock()+` FROM antiphon_schedules
 			WHERE NOT ? OR due > 0 AND due <= `+s.reads.clock()+` ORDER BY name`, due)
 		if err != nil {
 			return err
@@ -83,14 +85,15 @@ func (s *Store) Schedules(ctx context.Context, due bool) (list []queue.Schedule,
 		defer rows.Close()
 		for rows.Next() {
 			var q queue.Schedule
-			var due, fired int64
+			var due, fired, now int64
 			var sum, note []byte
-			if err := rows.Scan(&q.Name, &due, &sum, &q.Data, &fired, &q.Session, &note, &q.Version); err != nil {
+			if err := rows.Scan(&q.Name, &due, &sum, &q.Data, &fired, &q.Session, &note, &q.Version, &now); err != nil {
 				return err
 			}
-			q.Due, q.Fired, q.Note = timeOf(due), timeOf(fired), s.openReason(noteID(q.Name), note)
+			q.Due, q.Fired, q.Now, q.Note = timeOf(due), timeOf(fired), timeOf(now), s.openReason(noteID(q.Name), note)
 			if q.Data, err = s.openSchedule(q, sum); err != nil {
-				return err
+				damage = errors.Join(damage, err)
+				continue
 			}
 			list = append(list, q)
 		}
@@ -99,7 +102,7 @@ func (s *Store) Schedules(ctx context.Context, due bool) (list []queue.Schedule,
 	if err != nil {
 		return nil, s.fail("reading schedules", err)
 	}
-	return list, nil
+	return list, s.fail("reading schedules", damage)
 }
 
 // timeOf returns a time that is stored.

@@ -4,10 +4,13 @@
 package sqlstore_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
@@ -18,6 +21,25 @@ func fillQueue(t testing.TB, s *sqlstore.Store, rows, tenants int) {
 	if err := s.FillQueue(t.Context(), rows, tenants); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A schedule that is damaged is an error, and the others are there.
+func TestDamagedSchedule(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		for _, name := range []string{"a", "b", "c"} {
+			if err := s.Schedule(t.Context(), queue.Schedule{Name: name, Data: []byte("what it does"), Due: time.Now().Add(-time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := openPlain(t, where).Exec(`UPDATE antiphon_schedules SET sum = data WHERE name = 'b'`); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Schedules(t.Context(), true)
+		if !errors.Is(err, session.ErrDamaged) || !strings.Contains(err.Error(), `"b"`) || len(list) != 2 || list[1].Name != "c" {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
 }
 
 // D4: each tenant gets its turn, however much another one has, and a worker that lacks
