@@ -107,7 +107,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if ctx, err = t.sit(ctx, std, in, out); err != nil {
 		return err
 	}
-	err = t.hold(ctx)
+	err = t.guarded(func() error { return t.hold(ctx) })
 	err = errors.Join(err, t.close(), t.face.close())
 	switch {
 	case t.detached.Load():
@@ -120,6 +120,19 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
+	return err
+}
+
+// guarded holds a conversation. If that panics, the terminal is given back before the program says so.
+func (t *dialogue) guarded(hold func() error) error {
+	ended := false
+	defer func() {
+		if !ended {
+			_ = t.face.close()
+		}
+	}()
+	err := hold()
+	ended = true
 	return err
 }
 

@@ -199,7 +199,9 @@ func (c *chatCommand) runRemote(ctx context.Context, std stdio, env environment,
 		}
 		fmt.Fprintf(t.std.err, "antiphon: the connection to %s is lost (%s); trying again\n", visible(u.Host), printable(env.Hide(err.Error())))
 	}
-	err = refusedThere(t.visitRemote(ctx, &remote{client: client, id: found.ID, state: found}, u.Host), u.Host)
+	err = t.guarded(func() error {
+		return refusedThere(t.visitRemote(ctx, &remote{client: client, id: found.ID, state: found}, u.Host), u.Host)
+	})
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}

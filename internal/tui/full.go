@@ -260,9 +260,13 @@ func (t *Terminal) paint(width, height int, now time.Time) []byte {
 		row, col = len(rows)+live.row, live.col
 		rows = append(rows, live.rows...)
 	}
+	if len(rows) > height { // the live part takes two rows at least
+		from := min(row, len(rows)-height)
+		rows, row = rows[from:from+height], row-from
+	}
 	rows = t.themed(rows)
 
-	whole := width != f.width || height != f.height || f.drawn == nil
+	whole := width != f.width || height != f.height || len(rows) != len(f.drawn)
 	if !whole && len(t.raw) == 0 && row == f.row && col == f.col && slices.Equal(rows, f.drawn) {
 		return nil
 	}

@@ -226,3 +226,25 @@ func TestWorded(t *testing.T) {
 		}
 	}
 }
+
+// TestFullScreenLow proves that a full screen of any height shows the draft or the question, and no more rows
+// than there are, when a question comes and goes.
+func TestFullScreenLow(t *testing.T) {
+	for height := 1; height < 8; height++ {
+		b := newBench(t, 40, height, true)
+		b.t.wantFull, b.t.status = true, "status"
+		b.t.queue = []string{"queued"}
+		b.draw(t)
+		b.t.notes("run it? ")
+		b.t.waits = []wait{{what: "the model"}, {what: "a call"}}
+		b.draw(t)
+		if got := strings.Join(b.shown(), "\n"); height > 1 && !strings.Contains(got, "run it?") || !strings.Contains(got, "›") {
+			t.Errorf("%d rows:\n%s", height, got)
+		}
+		if n := len(b.t.full.drawn); n != height {
+			t.Errorf("%d rows of %d", n, height)
+		}
+		b.t.notes("y\n")
+		b.draw(t)
+	}
+}

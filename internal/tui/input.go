@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -20,12 +21,13 @@ type input struct {
 	kind   string
 	before *term.State // of the terminal
 	events chan uv.Event
+	lost   sync.Once // the terminal is gone, and events is closed
 	reader interface {
 		io.ReadCloser
 		Cancel() bool
 	}
 	ended  chan struct{} // the reader has ended
-	paused chan struct{}
+	paused chan struct{} // nil while nothing is read
 }
 
 func openInput(file *os.File, kind string) (*input, error) {
@@ -35,14 +37,15 @@ func openInput(file *os.File, kind string) (*input, error) {
 
 // resume makes the terminal raw and reads its keys.
 func (in *input) resume() (err error) {
-	if in.before, err = term.MakeRaw(int(in.file.Fd())); err != nil {
+	before, err := term.MakeRaw(int(in.file.Fd()))
+	if err != nil {
 		return err
 	}
 	reader, err := uv.NewCancelReader(in.file)
 	if err != nil {
-		return errors.Join(err, term.Restore(int(in.file.Fd()), in.before))
+		return errors.Join(err, term.Restore(int(in.file.Fd()), before))
 	}
-	in.reader, in.ended, in.paused = reader, make(chan struct{}), make(chan struct{})
+	in.before, in.reader, in.ended, in.paused = before, reader, make(chan struct{}), make(chan struct{})
 	go in.read(uv.NewTerminalReader(reader, in.kind), in.ended, in.paused)
 	return nil
 }
@@ -68,19 +71,29 @@ func (in *input) read(from *uv.TerminalReader, ended, pause chan struct{}) {
 			select {
 			case <-pause:
 			default:
-				close(in.events)
+				in.gone()
 			}
 			return
 		}
 	}
 }
 
-// pause stops reading and restores the terminal.
+// gone says that the terminal is gone.
+func (in *input) gone() { in.lost.Do(func() { close(in.events) }) }
+
+// pause stops reading and restores the terminal. If nothing is read, it does nothing.
 func (in *input) pause() error {
+	if in.paused == nil {
+		return nil
+	}
 	close(in.paused)
+	in.paused = nil
 	in.reader.Cancel()
 	<-in.ended
-	return errors.Join(in.reader.Close(), term.Restore(int(in.file.Fd()), in.before))
+	return errors.Join(in.reader.Close(), in.restore())
 }
+
+// restore makes the terminal as it was.
+func (in *input) restore() error { return term.Restore(int(in.file.Fd()), in.before) }
 
 func (in *input) close() error { return in.pause() }

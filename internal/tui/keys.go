@@ -451,15 +451,19 @@ func (t *Terminal) editText(text, suffix string) (string, error) {
 	return strings.TrimRight(strings.ToValidUTF8(string(edited), "\ufffd"), "\n"), err
 }
 
-// away gives the terminal to something else.
+// away gives the terminal to something else. If it is gone afterwards, that is as if it had gone before.
 func (t *Terminal) away(do func() error) error {
 	t.leave()
-	if err := t.in.pause(); err != nil {
-		return err
+	err := t.in.pause()
+	if err == nil {
+		err = do()
 	}
-	err := do()
 	t.raw = append(t.raw, begin...)
-	return errors.Join(err, t.in.resume())
+	if again := t.in.resume(); again != nil {
+		t.in.gone()
+		err = errors.Join(err, again)
+	}
+	return err
 }
 
 // suspend stops the program, as ctrl+z does for others, until the shell continues it.

@@ -79,7 +79,7 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	left -= len(draft)
 
 	var below []string
-	if hint := t.below(now); hint != "" && left > 0 {
+	if hint := t.below(now); hint != "" && left > min(1, len(t.note)) { // a question comes before it
 		below = append(below, t.styled(fitted(hint, width), dim))
 		left--
 	}
@@ -126,7 +126,7 @@ func (t *Terminal) below(now time.Time) string {
 	if t.mode > 0 {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
 	}
-	if name := t.vi.name(); name != "" {
+	if name := t.vi.name(&t.compose); name != "" {
 		status = strings.TrimSuffix(name+" · "+status, " · ")
 	}
 	if t.full.held {

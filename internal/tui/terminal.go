@@ -189,6 +189,21 @@ func (t *Terminal) Close() error {
 	return errors.Join(t.err, t.in.close())
 }
 
+// abandon gives the terminal back, whatever state it and t are in: what broke may hold the mutex. The live
+// part is removed.
+func (t *Terminal) abandon() {
+	off := ""
+	if t.allKeys {
+		off = keysOff
+	}
+	back := "\x1b[?2026l\x1b[?7h\x1b[?25h"
+	if t.full.on { // which has its own state of the keys
+		back += off + leaveFull
+	}
+	_, _ = io.WriteString(t.opts.Out, back+off+end+"\r"+erase)
+	_ = t.in.restore()
+}
+
 // leave writes the last lines and gives the screen back.
 func (t *Terminal) leave() {
 	width, height := t.size()
@@ -253,9 +268,16 @@ func (t *Terminal) size() (width, height int) {
 	return width, height
 }
 
-// run draws and reads keys until Close.
+// run draws and reads keys until Close. If it panics, the terminal is given back before the program says so.
 func (t *Terminal) run() {
 	defer close(t.over)
+	ended := false
+	defer func() {
+		if !ended {
+			t.abandon()
+		}
+	}()
+	events := t.in.events
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	soon := time.NewTimer(time.Hour)
@@ -277,10 +299,11 @@ func (t *Terminal) run() {
 	for {
 		select {
 		case <-t.quit:
+			ended = true
 			return
-		case ev, ok := <-t.in.events:
+		case ev, ok := <-events:
 			if !ok {
-				t.in.events = nil
+				events = nil
 				t.gone()
 				continue
 			}

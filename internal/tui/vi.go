@@ -25,6 +25,7 @@ type vi struct {
 	mode      viMode
 	keys      []string // of a command that is not complete
 	anchor    int      // where the selection begins
+	selected  string   // the draft in which it begins
 	registers map[string]register
 	sought    [2]string // the last of f F t T, and its character
 
@@ -42,7 +43,8 @@ type register struct {
 }
 
 // name returns what the status line says.
-func (v *vi) name() string {
+func (v *vi) name(c *composer) string {
+	v.current(c)
 	name := [...]string{"", "NORMAL", "VISUAL", "VISUAL LINE"}[v.mode]
 	if len(v.keys) > 0 {
 		name += " " + strings.Join(v.keys, "")
@@ -50,8 +52,17 @@ func (v *vi) name() string {
 	return name
 }
 
+// current ends a selection if the draft is not the one any more in which it begins: keys that are not
+// vi's, and what is sent meanwhile, change it.
+func (v *vi) current(c *composer) {
+	if (v.mode == viVisual || v.mode == viLines) && c.text != v.selected {
+		v.mode, v.keys = viNormal, nil
+	}
+}
+
 // key applies a key, and reports whether it is one of vi's.
 func (v *vi) key(c *composer, name, text string) bool {
+	v.current(c)
 	if v.mode == viInsert {
 		if v.inserting && !v.replaying {
 			v.record = append(v.record, viKey{name, text})
@@ -188,9 +199,9 @@ func (v *vi) run(c *composer) (done bool) {
 	case ".":
 		v.again(c)
 	case "v":
-		v.mode, v.anchor = viVisual, at
+		v.mode, v.anchor, v.selected = viVisual, at, c.text
 	case "V":
-		v.mode, v.anchor = viLines, at
+		v.mode, v.anchor, v.selected = viLines, at, c.text
 	case "j", "k":
 		for range count {
 			if !c.vertical(k[0] == "j") {

@@ -124,15 +124,19 @@ func TestViRobust(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		b := newBench(t, 80, 24, false)
 		b.t.opts.Vi = true
-		b.t.compose.set(rapid.StringOf(rapid.SampledFrom([]rune("ab .\n(){}\"'e\u0301世\U0001f468\u200d"))).Draw(r, "draft"))
+		draft := rapid.StringOf(rapid.SampledFrom([]rune("ab .\n(){}\"'e\u0301世\U0001f468\u200d"))).Draw(r, "draft")
+		b.t.compose.set(draft)
 		b.t.compose.at = len(b.t.compose.text)
 		b.t.vi.mode = viNormal
-		for _, key := range rapid.SliceOfN(rapid.SampledFrom(strings.Fields("h j k l w b e 0 ^ $ g G f F t T ; , % { } i a I A o O x X r s d y c p P . u v V \" > < 2 3 ( ) ' esc ctrl+r W B E ~")), 0, 40).Draw(r, "keys") {
+		for _, key := range rapid.SliceOfN(rapid.SampledFrom(strings.Fields("h j k l w b e 0 ^ $ g G f F t T ; , % { } i a I A o O x X r s d y c p P . u v V \" > < 2 3 ( ) ' esc ctrl+r W B E ~ ctrl+c ctrl+u ctrl+k ctrl+w ctrl+y alt+d delete alt+s")), 0, 40).Draw(r, "keys") {
 			text := key
 			if len(key) > 1 {
 				text = ""
 			}
 			b.press(key, text)
+			if b.t.compose.text == "" { // sent or cleared
+				b.t.compose.set(draft)
+			}
 			c := &b.t.compose
 			if c.at < 0 || c.at > len(c.text) {
 				r.Fatalf("after %s the cursor is at %d of %q", key, c.at, c.text)
@@ -143,6 +147,25 @@ func TestViRobust(t *testing.T) {
 			c.rows("› ", 20, 5)
 		}
 	})
+}
+
+// TestViSelectionGone proves that a selection ends when something else changes the draft, whether it
+// becomes shorter, empty or another one.
+func TestViSelectionGone(t *testing.T) {
+	for _, keys := range []string{"<ctrl+c>", "<ctrl+u>", "<alt+s>", "<ctrl+w>"} {
+		for _, selects := range []string{"v", "V"} {
+			b := newBench(t, 80, 24, false)
+			b.t.opts.Vi = true
+			viTyped(b, "hello world<esc>"+selects+keys)
+			if got := b.t.below(time.Time{}); !strings.HasPrefix(got, "NORMAL") {
+				t.Errorf("after %s%s the status is %q", selects, keys, got)
+			}
+			viTyped(b, "dd>>ix<esc>")
+			if got := b.t.compose.text; got != "x" {
+				t.Errorf("after %s%s the draft is %q", selects, keys, got)
+			}
+		}
+	}
 }
 
 // TestViModes proves that Esc leaves the mode that inserts, and once more does what it does without
