@@ -36,6 +36,7 @@ func (b *bench) resize(width, height int, meanwhile func()) {
 	}
 	meanwhile()
 	b.width, b.height = width, height
+	b.t.full.drawn = nil // as the loop does, also for the size that it was
 }
 
 func newBench(t *testing.T, width, height int, colour bool) *bench {
