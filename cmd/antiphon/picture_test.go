@@ -63,7 +63,7 @@ turn
 <tool name="read_file"/>
 <tool name="find_and_replace"/>
 `},
-	{name: "question-trust", label: "The question about a file that is not trusted yet", line: "antiphon run tide.md",
+	{name: "question-trust", confined: true, label: "The question about a file that is not trusted yet", line: "antiphon run tide.md",
 		steps: []string{"c or n:"},
 		files: `
 -- tide.script --

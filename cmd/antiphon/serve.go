@@ -277,6 +277,7 @@ func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, s
 	if err != nil {
 		return a, err
 	}
+	t.sandbox = profileFlag(c.Sandbox, c.Hosts)
 	cfg.File, cfg.Audit, cfg.Protected, cfg.Known = file, t.record, t.protected(), t.knows
 	options, err := fileOptions()
 	if err != nil {

@@ -52,12 +52,14 @@ type truster struct {
 	file  string // as typed
 	all   bool   // --trust
 	quiet bool   // --quiet
-	std   stdio
-	store *trust.Store
-	begun *trust.Store // the transcripts that runs of this user began, without powers
-	left  *trust.Ledger
-	audit *audit.Log // nil if none is written
-	who   *person    // nil if nobody can be asked
+	// sandbox is the profile of --sandbox for all programs, or "".
+	sandbox string
+	std     stdio
+	store   *trust.Store
+	begun   *trust.Store // the transcripts that runs of this user began, without powers
+	left    *trust.Ledger
+	audit   *audit.Log // nil if none is written
+	who     *person    // nil if nobody can be asked
 
 	said     answer          // in this run
 	saidTo   trust.Powers    // what the answer was about

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -39,10 +40,42 @@ func (t *truster) described(c trust.Claim) (s shown) {
 		}
 		s.add("   ", fmt.Sprintf("You agreed to another content on %s. Changed: %s", before.At.Local().Format(time.DateOnly), changes(&before, &c)), "")
 	}
+	if within := t.within(c); within != "" {
+		s.add("   ", within, "")
+	}
 	if n := len(c.Powers); n > fewPowers { // the worst, which comes first, may have left the screen
 		s.add("   ", fmt.Sprintf("These are %d. The worst: it %s", n, shorten(visible(c.Powers[0].String()), 200)), "")
 	}
 	return s
+}
+
+// within says what confines the programs that a file starts, or "" if it starts none or its powers
+// say so.
+func (t *truster) within(c trust.Claim) string {
+	has := func(kind trust.Kind) bool {
+		return slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == kind })
+	}
+	switch {
+	case !has(trust.Starts):
+		return ""
+	case t.sandbox == sandbox.NameFull:
+		return "What it starts has all your permissions, because you said --sandbox " + sandbox.NameFull
+	case !sandbox.Available().Confines():
+		return "What it starts has all your permissions, because this system has no sandbox"
+	case t.sandbox != "":
+		return "What it starts runs in a sandbox with the profile " + visible(t.sandbox)
+	case has(trust.Unconfines):
+		return ""
+	}
+	return "What it starts runs in a sandbox, and changes files only in the folder named with it"
+}
+
+// profileFlag returns the profile that --sandbox and --hosts give to all programs, or "".
+func profileFlag(profile string, hosts []string) string {
+	if profile == "" && len(hosts) > 0 {
+		return sandbox.NameHosts
+	}
+	return profile
 }
 
 // show prints what is known of a file, with a mark before each row so that no foreign text can look
@@ -176,5 +209,5 @@ func fileAnswers(allows bool) answers {
 	if allows {
 		list = append(list, choice{"c", "run it now, ask before each call that it allows itself, and ask again next time"})
 	}
-	return append(list, choice{"n", "do not run it. Nothing has been started, sent or read outside its folder yet."})
+	return append(list, choice{"n", "do not run it, as Ctrl-C does. Nothing has been started, sent or read outside its folder yet."})
 }

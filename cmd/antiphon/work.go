@@ -301,6 +301,7 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 		if err != nil {
 			return err
 		}
+		t.sandbox = profileFlag(c.Sandbox, c.Hosts)
 		switch _, err := addAgent(ctx, agents, t, *cfg, file); {
 		case ctx.Err() != nil:
 			return ctx.Err()
