@@ -18,6 +18,9 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
@@ -406,6 +409,12 @@ func named(words []string) (names []string) {
 			continue
 		}
 		names = append(names, extended(word)...)
+		if parts := strings.FieldsFunc(word, endsWord); len(parts) > 1 { // a line for another shell, such as that of sh -c
+			for _, part := range parts {
+				names = append(names, extended(part)...)
+			}
+			names = append(names, recipes[programOf(parts[0])]...)
+		}
 		if _, value, ok := strings.Cut(word, "="); ok {
 			names = append(names, extended(value)...)
 		}
@@ -421,8 +430,43 @@ func named(words []string) (names []string) {
 		}
 		module = word == "-m"
 	}
+	if len(words) > 0 {
+		names = append(names, recipes[programOf(words[0])]...)
+	}
 	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
+
+// endsWord reports whether a character ends a word in a line for a shell.
+func endsWord(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\"'`;|&()<>{}$", r) }
+
+// programOf returns the name of a program, without its folder and extension.
+func programOf(word string) string {
+	name := filepath.Base(filepath.FromSlash(strings.ReplaceAll(word, `\`, "/")))
+	return strings.TrimSuffix(strings.ToLower(name), ".exe")
+}
+
+// recipes are the files that a program reads in its folder without being told, and that say what
+// it starts.
+var recipes = map[string][]string{
+	"npm": packages, "npx": packages, "pnpm": packages, "yarn": packages, "node": packages,
+	"bun": append([]string{"bunfig.toml"}, packages...), "bunx": packages,
+	"deno": append([]string{"deno.json", "deno.jsonc"}, packages...),
+	"make": makefiles, "gmake": makefiles,
+	"just": {"justfile", "Justfile", ".justfile"}, "task": {"Taskfile.yml", "Taskfile.yaml"}, "rake": {"Rakefile", "rakefile"},
+	"docker": composed, "docker-compose": composed, "podman": composed, "podman-compose": composed,
+	"cargo": {"Cargo.toml", "build.rs", ".cargo/config.toml", ".cargo/config"}, "go": {"go.mod", "go.work"},
+	"uv": python, "uvx": python, "poetry": python, "pdm": python, "hatch": python, "tox": append([]string{"tox.ini"}, python...),
+	"bundle": {"Gemfile", ".bundle/config"}, "mvn": {"pom.xml", ".mvn/extensions.xml"},
+	"gradle": gradle, "gradlew": gradle,
+}
+
+var (
+	packages  = []string{"package.json", ".npmrc"}
+	makefiles = []string{"GNUmakefile", "makefile", "Makefile"}
+	composed  = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml", "compose.override.yaml", "compose.override.yml", "docker-compose.override.yaml", "docker-compose.override.yml", "Dockerfile", ".env"}
+	python    = []string{"pyproject.toml", "uv.toml", "setup.py"}
+	gradle    = []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}
+)
 
 // extended returns a name, and the names of the files that an interpreter may load for it: node
 // loads server.js for ./server.
@@ -520,16 +564,38 @@ func (g *gate) outside(s *mcpbridge.Server, at place) {
 func (g *gate) hosted(def item.Tool, at place) {
 	switch d := def.(type) {
 	case *item.MCPTool:
+		g.reads = true
 		g.wants(trust.Power{Kind: trust.Connects, What: cmp.Or(d.ServerURL, d.ConnectorID, d.TunnelID)}, at)
 		return
-	case *item.FileSearchTool, *item.ImageGenerationTool, *item.ToolSearchTool, *item.ProgrammaticTool:
+	case *item.ImageGenerationTool, *item.ToolSearchTool, *item.ProgrammaticTool:
 		return // they stay at the endpoint
+	case *item.FileSearchTool:
+		g.reads = true
+		return
 	case *item.CodeInterpreterTool:
-		if !strings.Contains(string(d.Container), "network") {
+		if g.reads = true; stays(d.Container) {
 			return
 		}
 	}
 	g.browses = append(g.browses, browse{trust.Power{Kind: trust.Browses, What: def.ToolType()}, at})
+}
+
+// stays reports whether code in a container of the endpoint reaches no network: the container has
+// an id, or nothing in its description is unknown and no domain is allowed.
+func stays(container item.JSON) bool {
+	if _, id := container.Unquote(); id {
+		return true
+	}
+	var auto struct {
+		Type    string         `json:"type"`
+		Files   jsontext.Value `json:"file_ids"`
+		Memory  jsontext.Value `json:"memory_limit"`
+		Network struct {
+			Type string `json:"type"`
+		} `json:"network_policy"`
+	}
+	err := json.Unmarshal([]byte(container), &auto, json.RejectUnknownMembers(true))
+	return err == nil && (auto.Network.Type == "" || auto.Network.Type == "disabled")
 }
 
 // browse is a tool by which the endpoint reaches the web, and its place.

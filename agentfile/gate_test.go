@@ -77,7 +77,13 @@ func TestPowers(t *testing.T) {
 		{`<user><img src="https://example.com/x.png"/><doc src="missing.txt" local/></user>`, "!missing"},
 		{`<tool type="web_search"/><tool name="ask_user"/><user>x</user>`, ""},
 		{`<tool type="code_interpreter" container="c"/><tool name="read_file"/><user>x</user>`, ""},
+		{`<tool type="code_interpreter">{"container":{"type":"auto","file_ids":["f"],"memory_limit":"4g","network_policy":{"type":"disabled"}}}</tool><tool name="read_file"/><user>x</user>`, ""},
 		// Ways out for what is read.
+		{`<tool type="code_interpreter">{"container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":["evil.example"]}}}</tool><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
+		{`<tool type="code_interpreter">{"container":{"type":"auto","\u006eetwork_policy":{"type":"allowlist","allowed_domains":["evil.example"]}}}</tool><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
+		{`<tool type="code_interpreter">{"container":{"type":"auto","egress":"all"}}</tool><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
+		{`<tool type="web_search"/><tool type="file_search">{"vector_store_ids":["v"]}</tool><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
+		{`<tool type="web_search"/><tool type="code_interpreter" container="c"/><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		{`<tool type="web_search"/><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		{`<tool type="web_search"/><user><doc src="inside.txt" local/></user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		{`<tool type="new_thing">{"x":1}</tool><tool name="o" agent="quiet.md" local/><user>x</user>`, "lets the model send what it reads to the web, by new_thing of the endpoint"},
@@ -404,6 +410,10 @@ func TestClaimCoversCommands(t *testing.T) {
 		"right after an option":     {"node -r./run.sh", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
 		"an extension is added":     {"node ./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
 		"both":                      {"node -r./hook", func(t *testing.T) { write(t, "evil", p.work, "hook.js") }, ""},
+		"in a line for a shell":     {"sh -c 'exec node run.sh'", func(t *testing.T) { write(t, "evil", p.work, "run.sh") }, ""},
+		"what npm starts":           {"npm start", func(t *testing.T) { write(t, `{"scripts":{"start":"evil"}}`, p.work, "package.json") }, ""},
+		"what make makes":           {"/usr/bin/make -s serve", func(t *testing.T) { write(t, "serve:\n\tevil\n", p.work, "Makefile") }, ""},
+		"what a shell has npm do":   {"sh -c 'npm run serve'", func(t *testing.T) { write(t, `{"scripts":{"serve":"evil"}}`, p.work, "package.json") }, ""},
 		"a folder outside":          {"node ../outside", func(*testing.T) {}, "lets ../outside (a folder outside), which node ../outside in WORK uses, change later without a new question"},
 		"a link to outside":         {"sh link.txt", func(*testing.T) {}, "lets link.txt (a link to outside), which sh link.txt in WORK uses, change later without a new question"},
 		"a link in a linked folder": {"sh linked/secret.txt", func(*testing.T) {}, "lets linked/secret.txt (a link to outside), which sh linked/secret.txt in WORK uses, change later without a new question"},
@@ -428,6 +438,9 @@ func TestClaimCoversCommands(t *testing.T) {
 			o := p.options()
 			o.Check = true
 			for i, text := range []string{`<tool name="t" command="` + strings.ReplaceAll(tt.command, " ", "%20") + `" approval="allow"/><user>x</user>`, `<tool mcp_server="stdio:` + tt.command + `"/><user>x</user>`} {
+				if i == 0 && strings.Contains(tt.command, "'") {
+					continue // such a command is not split by a shell
+				}
 				path := write(t, text, p.work, "agent.md")
 				before := load(t, path, o).Claim()
 				says := p.says(slices.DeleteFunc(slices.Clone(before.Powers), func(p trust.Power) bool { return p.Kind != trust.Varies }))
