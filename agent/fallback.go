@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -24,7 +25,8 @@ import (
 //   - The next candidate is asked only if no part of a reply has arrived, and only after
 //     an error that another model may not have: an outage, a rate limit, a used-up quota,
 //     an unknown model. It is not asked after an error of the request, the key or the
-//     policy, or if the context ended.
+//     policy, or if the context ended. A Model of your own says so with an
+//     [endpoint.Error]; a [net.Error] counts as an outage, and no other error does.
 //   - The log records each such decision as the notice [session.NoticeFallback], so a
 //     process that continues the run asks the same candidate. Each request counts as a
 //     turn. The price, the context window and the usage are those of the candidate that
@@ -89,7 +91,7 @@ func (f Fallback) check(req *api.Request) error {
 		return errors.New("agent: the Fallback has no candidates")
 	}
 	for i, c := range f {
-		if _, nested := c.Model.(Fallback); nested {
+		if asFallback(c.Model) {
 			return fmt.Errorf("agent: candidate %d of the Fallback is a Fallback: put its candidates into the outer one", i+1)
 		}
 		if !isThere(c.Model) {
@@ -120,6 +122,15 @@ func (f Fallback) only(a *Agent, i int) *Agent {
 	}
 	own.Compaction.Window = cmp.Or(c.Window, own.Compaction.Window)
 	return &own
+}
+
+// asFallback reports whether a model is a Fallback or a pointer to one.
+func asFallback(m Model) bool {
+	switch m.(type) {
+	case Fallback, *Fallback:
+		return true
+	}
+	return false
 }
 
 // models returns the models that the agent's requests may go to.
@@ -205,7 +216,11 @@ func (f Fallback) attempt(ctx context.Context, req *api.Request, i int, yield fu
 // in.
 func elsewhere(failure error) bool {
 	var e *endpoint.Error
-	if !errors.As(failure, &e) || e.Sent {
+	if !errors.As(failure, &e) {
+		var network net.Error // of a Model that is not of package endpoint
+		return errors.As(failure, &network)
+	}
+	if e.Sent {
 		return false
 	}
 	switch e.Class {
@@ -258,8 +273,13 @@ func (r *Run) narrow(i int) {
 // pick makes the candidate that the log names the model of the next request.
 func (r *Run) pick() error {
 	f, ok := r.whole.Model.(Fallback)
-	if !ok {
+	switch {
+	case ok:
+	case r.sifted || r.handoffs == 0:
 		return nil
+	default: // another agent spoke before, perhaps at another endpoint
+		r.sifted = true
+		return r.sift(r.whole.models(), 0)
 	}
 	all, _ := r.state.Fallbacks()
 	i := all % len(f)

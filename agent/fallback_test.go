@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -285,12 +286,14 @@ func TestFallbackChecked(t *testing.T) {
 	r := newRig(t)
 	model := r.agent.Model
 	for name, c := range map[string]struct {
-		model agent.Fallback
+		model agent.Model
 		set   func(*agent.Agent)
 	}{
 		"empty":    {agent.Fallback{}, nil},
 		"no model": {agent.Fallback{{Model: model}, {Name: "b"}}, nil},
 		"nested":   {agent.Fallback{{Model: agent.Fallback{{Model: model}}}}, nil},
+		"pointer":  {&agent.Fallback{{Model: model}}, nil},
+		"pointers": {agent.Fallback{{Model: &agent.Fallback{{Model: model}}}}, nil},
 		"previous": {agent.Fallback{{Model: model}}, func(a *agent.Agent) { a.Request.PreviousResponseID = "resp_1" }},
 		"no price": {agent.Fallback{{Model: model, Name: "known"}, {Model: model, Name: "unknown"}}, func(a *agent.Agent) {
 			a.Limits.MaxCost = 1
@@ -330,6 +333,8 @@ func (b broken) Stream(context.Context, *api.Request) iter.Seq2[api.Event, error
 	}
 }
 
+var errOdd = errors.New("odd")
+
 // G7: without a run, for a model that is asked by itself.
 func TestFallbackStream(t *testing.T) {
 	down, bad, last := &endpoint.Error{Class: endpoint.Overloaded}, &endpoint.Error{Class: endpoint.BadRequest}, errors.New("the last one")
@@ -341,6 +346,8 @@ func TestFallbackStream(t *testing.T) {
 		want   []error
 	}{
 		{"down", broken{0, down}, api.Request{}, 2, []error{last}},
+		{"a net.Error", broken{0, fmt.Errorf("my model: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})}, api.Request{}, 2, []error{last}},
+		{"an error of its own", broken{0, errOdd}, api.Request{}, 0, []error{errOdd}},
 		{"down after output", broken{2, down}, api.Request{}, 3, []error{down}},
 		{"a bad request", broken{0, bad}, api.Request{}, 0, []error{bad}},
 		{"a conversation", broken{0, down}, api.Request{Conversation: api.ConversationByID("c")}, 0, []error{down}},

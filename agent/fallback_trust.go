@@ -4,8 +4,10 @@
 package agent
 
 import (
+	"bytes"
 	"slices"
-	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -18,10 +20,10 @@ import (
 // elsewhereReason is the reason why reasoning is no longer sent.
 const elsewhereReason = "another endpoint is asked, and the reasoning is encrypted for the one before"
 
-// sift records that reasoning and compactions which belong to another candidate are no
-// longer sent, before candidate i is asked.
+// sift records that reasoning and compactions which belong to another candidate, or to the
+// endpoint of another agent, are no longer sent, before candidate i is asked.
 func (r *Run) sift(f Fallback, i int) error {
-	reasoning, packed := f.foreign(r.session.Log(), i)
+	reasoning, packed := r.foreign(f, i)
 	if reasoning {
 		if err := r.record(session.ReasoningDropped{Reason: elsewhereReason}); err != nil {
 			return err
@@ -39,14 +41,28 @@ func (r *Run) sift(f Fallback, i int) error {
 	return nil
 }
 
-// foreign reports whether a log has encrypted reasoning, or compactions, that candidate
-// i must not have. The log does not name candidates: a run begins with the first one,
-// and each notice stands for the next one. What a program appended belongs to the
-// candidate of that time.
-func (f Fallback) foreign(log []session.Entry, i int) (reasoning, packed bool) {
+// foreign reports whether the log has encrypted reasoning, or compactions, that candidate
+// i must not have. What a program appended belongs to the candidate of that time.
+//
+// Since the agent of the run speaks, the log does not name candidates: a run begins with the
+// first one, and each notice stands for the next one. What is older was made by another
+// agent, whose candidates are others. It belongs to the endpoint that the log names.
+func (r *Run) foreign(f Fallback, i int) (reasoning, packed bool) {
+	log := r.session.Log()
+	own := 0 // where the agent begins to speak
+	for k, e := range log {
+		if b, is := e.Body.(session.Noticed); is && b.Kind == session.NoticeHandoff {
+			own = k + 1
+		}
+	}
+	var made session.Setup
 	n := 0
-	for _, e := range log {
+	for k, e := range log {
+		made.Apply(e.Body)
 		others := f.trust(n%len(f)) != f.trust(i)
+		if k < own {
+			others = !r.mayHave(f, i, made.Endpoint)
+		}
 		switch b := e.Body.(type) {
 		case session.RunStarted:
 			if !b.Resumes {
@@ -70,6 +86,16 @@ func (f Fallback) foreign(log []session.Entry, i int) (reasoning, packed bool) {
 		}
 	}
 	return reasoning, packed
+}
+
+// mayHave reports whether candidate i may have what belongs to an endpoint.
+func (r *Run) mayHave(f Fallback, i int, endpoint string) bool {
+	for j := range f {
+		if f.trust(j) == f.trust(i) && f.only(r.whole, j).endpoint() == endpoint {
+			return true
+		}
+	}
+	return false
 }
 
 // sealed reports whether only the endpoint that made an item can read it.
@@ -98,18 +124,53 @@ func withoutSealed(req *api.Request) *api.Request {
 
 // withoutSecrets returns a request without the hosted tools that hold secrets. Without
 // its secret such a tool would fail, and some endpoints then refuse the request. A tool
-// choice that names one of them is left out, too.
+// choice that names one of them does so no more.
 func withoutSecrets(req *api.Request) *api.Request {
 	own := *req
 	own.Tools = nil
 	for _, t := range req.Tools {
 		if !holdsSecrets(t) {
 			own.Tools = append(own.Tools, t)
-		} else if c, err := api.ParseToolChoice(req.ToolChoice); err == nil && c.Type == t.ToolType() {
-			own.ToolChoice = ""
+		} else if c, err := api.ParseToolChoice(own.ToolChoice); err == nil {
+			own.ToolChoice = choiceWithout(own.ToolChoice, c, t)
 		}
 	}
 	return &own
+}
+
+// choiceWithout returns a tool choice that does not name a hosted tool. If nothing that it allows
+// is left, no tool may be called.
+func choiceWithout(whole item.JSON, c api.ToolChoice, t item.Tool) item.JSON {
+	server, isServer := t.(*item.MCPTool)
+	names := func(kind, label string) bool {
+		return kind == t.ToolType() && (!isServer || label == "" || label == server.ServerLabel)
+	}
+	if c.Type != api.ChoiceTypeAllowed {
+		if names(c.Type, c.ServerLabel) {
+			return ""
+		}
+		return whole
+	}
+	n := len(c.Tools)
+	c.Tools = slices.DeleteFunc(slices.Clone(c.Tools), func(allowed item.JSON) bool {
+		it, err := item.ParseString(string(allowed))
+		if err != nil {
+			return false
+		}
+		label, _ := it.Member("server_label")
+		text, _ := label.Unquote()
+		return names(string(it.Type()), text)
+	})
+	switch len(c.Tools) {
+	case n:
+		return whole
+	case 0:
+		return api.ChoiceNone
+	}
+	if left, err := c.JSON(); err == nil {
+		return left
+	}
+	return whole
 }
 
 // holdsSecrets reports whether the definition of a hosted tool has secrets.
@@ -119,7 +180,16 @@ func holdsSecrets(t item.Tool) bool {
 		return false // their schemas may have members of these names
 	}
 	text, err := (&api.Request{Tools: []item.Tool{t}}).MarshalJSON()
-	return err == nil && slices.ContainsFunc([]string{`"authorization":`, `"headers":`, `"domain_secrets":`}, func(member string) bool {
-		return strings.Contains(string(text), member)
-	})
+	if err != nil {
+		return false // it is not sent either
+	}
+	for d := jsontext.NewDecoder(bytes.NewReader(text)); ; { // a name may have blanks around it, and escapes
+		token, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' && n%2 == 1 && token.Kind() == '"' && slices.Contains([]string{"authorization", "headers", "domain_secrets"}, token.String()) {
+			return true
+		}
+	}
 }

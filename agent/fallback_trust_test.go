@@ -101,6 +101,44 @@ func TestFallbackTrustAfterHandoff(t *testing.T) {
 	}
 }
 
+// R4, B5: what an agent's endpoint sealed before a handoff goes to no other endpoint, whether the
+// agents have one model, several, or some of the same.
+func TestHandoffKeepsSealed(t *testing.T) {
+	for name, models := range map[string]func(first, second agent.Model) (before, after agent.Model, storm bool){
+		"one model each": func(first, second agent.Model) (agent.Model, agent.Model, bool) { return second, first, false },
+		"the second candidate, then the first": func(first, second agent.Model) (agent.Model, agent.Model, bool) {
+			f := agent.Fallback{{Model: first}, {Model: second}}
+			return f, f, true
+		},
+		"candidates in another order": func(first, second agent.Model) (agent.Model, agent.Model, bool) {
+			return agent.Fallback{{Model: second}, {Model: first}}, agent.Fallback{{Model: first}, {Model: second}}, false
+		},
+		"others": func(first, second agent.Model) (agent.Model, agent.Model, bool) {
+			return agent.Fallback{{Model: second}}, agent.Fallback{{Model: first}}, false
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, nil, []agenttest.Reply{agenttest.Completed(sealedFor("second"), item.Call("c1", "transfer", "{}"))})
+			f, _ := p.agent.Model.(agent.Fallback)
+			before, after, storm := models(f[0].Model, f[1].Model)
+			if storm {
+				p.server.Add(agenttest.Storm(3, agenttest.Failure(503, "", "down"))...)
+			}
+			p.server.Add(saying("F"))
+			p.agent.Model, p.agent.Request.Tools = before, nil
+			other := *p.agent
+			other.Model = after
+			p.agent.Handoffs = []agent.Handoff{{Name: "transfer", Description: "hands over", Agent: &other}}
+			if res, err := p.agent.Run(t.Context(), p.session, item.User("go")); err != nil || res.Text != "F" {
+				t.Fatal(res, err)
+			}
+			if first := sent(p.server); strings.Contains(first, "sealed-second") {
+				t.Errorf("to the first:\n%s", first)
+			}
+		})
+	}
+}
+
 // R4, B5: the same for a Fallback that is used without a run.
 func TestFallbackTrustWithoutRun(t *testing.T) {
 	p := newPair(t, agenttest.Storm(3, agenttest.Failure(503, "", "down")), []agenttest.Reply{saying("S")})

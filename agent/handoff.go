@@ -240,6 +240,7 @@ func (r *Run) speak(ctx context.Context, handoffs []string) error {
 	r.base, r.found, r.tools, r.swapped = nil, nil, nil, r.tools != nil
 	all, _ := r.state.Fallbacks()
 	r.narrow(all % len(whole.models()))
+	r.sifted = false
 	return r.adapt()
 }
 

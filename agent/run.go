@@ -456,10 +456,13 @@ func (r *Run) checkAgent(a *Agent) error {
 	if err := a.Compaction.check(); err != nil {
 		return err
 	}
-	if f, ok := a.Model.(Fallback); ok {
+	switch f := a.Model.(type) {
+	case Fallback:
 		if err := f.check(&a.Request); err != nil {
 			return err
 		}
+	case *Fallback: // it is a Model, too, but a run could not record which candidate it asks
+		return errors.New("agent: Model is a *Fallback: want a Fallback")
 	}
 	for _, c := range a.models() {
 		if _, err := r.priceOf(a, cmp.Or(c.Name, a.Request.Model)); err != nil {
