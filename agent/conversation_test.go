@@ -425,3 +425,43 @@ func TestConversationOfAnImport(t *testing.T) {
 	}
 	k.check(t, "conv_1", "")
 }
+
+// K5 G5: nor does it go on from a response that the imported log names: the endpoint may have
+// others' words there, which no log has and no guard saw.
+func TestResponseOfAnImport(t *testing.T) {
+	a, k := talkRig(t)
+	client := a.Model.(*responses.Client)
+	a.Request.Conversation = ""
+	for _, imported := range []bool{false, true} {
+		k.locked(func() { k.items, k.from = nil, nil })
+		a.Model = &responses.Chain{Client: client}
+		s, other := session.New(), session.New()
+		if _, err := a.Run(t.Context(), s, item.User("one")); err != nil {
+			t.Fatal(err)
+		}
+		var d agent.Disarm
+		for e := range s.Entries() {
+			d.Learn(e)
+		}
+		for e := range s.Entries() {
+			kept, _ := d.Entry(e)
+			if _, err := other.Append(t.Context(), kept.Body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if imported {
+			if _, err := other.Append(t.Context(), session.Noticed{Kind: session.NoticeImported, Text: "imported"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.Model = &responses.Chain{Client: client}
+		if _, err := a.Run(t.Context(), other, item.User("two")); err != nil {
+			t.Fatal(err)
+		}
+		k.locked(func() {
+			if (k.from[len(k.from)-1] == "") != imported || len(k.wrong) > 0 {
+				t.Errorf("imported %v: continues %q; %v", imported, k.from, k.wrong)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -172,10 +173,15 @@ func startAs[T any](a *Agent, s *session.Session, input []item.Item) (*Run, *rea
 	}
 	answer.decode = func(text string) (err error) {
 		read.value, err = read.decode(text, answer.Schema.Decode)
-		if own, ok := any(&read.value).(interface{ Check() error }); ok && err == nil {
-			err = own.Check()
+		if err != nil {
+			return err
 		}
-		return err
+		for _, value := range []any{&read.value, read.value} { // the second if T is a pointer or an interface
+			if own, ok := value.(interface{ Check() error }); ok && !nils.Is(own) {
+				return own.Check()
+			}
+		}
+		return nil
 	}
 	run := a.Start(s, input...)
 	run.wanted = answer

@@ -648,3 +648,15 @@ func TestRepairsCountAfterCrash(t *testing.T) {
 		}
 	}
 }
+
+// G3: a type's own check holds for a pointer to it, too.
+func TestRunAsCheckOfPointer(t *testing.T) {
+	r := newRig(t, replying(`{"answer":{"A":2,"B":1}}`, `{"answer":{"A":1,"B":2}}`, `{"answer":null}`)...)
+	got, err := agent.RunAs[*checked](t.Context(), r.agent, r.session, item.User("?"))
+	if err != nil || got.Value == nil || *got.Value != (checked{1, 2}) || got.Repairs != 1 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err = agent.RunAs[*checked](t.Context(), r.agent, r.session, item.User("?")); err != nil || got.Value != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -96,6 +96,9 @@ func (s *State) keeps(e session.Entry) {
 	case session.TurnEnded:
 		k.turnEnded(b, &s.setup)
 	case session.Noticed:
+		if b.Kind == session.NoticeImported { // a stranger may have named the response
+			k.last = Exchange{}
+		}
 		if b.Kind == session.NoticeWholeHistory && k.refused != nil {
 			k.refused.lost, k.refused = "the endpoint does not know it any more", nil
 			s.mended()
