@@ -24,6 +24,13 @@ func (term *terminalOf) does(t *testing.T, line, want string) (screen string) {
 	return term.untilThat(t, want, func(screen string) bool { return strings.Count(screen, want) > before })
 }
 
+// answers answers the question of a chat, and waits as does does.
+func (term *terminalOf) answers(t *testing.T, line, want string) (screen string) {
+	t.Helper()
+	term.asked(t)
+	return term.does(t, line, want)
+}
+
 // TestChatModel proves that /model and /effort are about the requests from then on, and that a
 // model that cannot be asked leaves the conversation as it is. U1
 func TestChatModel(t *testing.T) {
@@ -105,7 +112,7 @@ func TestChatTools(t *testing.T) {
 	}
 	term.does(t, "/context drop "+entry[1], "is not sent any more; the log keeps it")
 	term.does(t, "three", "run it?")
-	term.does(t, "y", "It was: done")
+	term.answers(t, "y", "It was: done")
 	term.does(t, "/why", ": it was withdrawn")
 	term.does(t, "/save kept", "the session is called kept now")
 	term.does(t, "/theme green", "!! \"green\" is not a theme; themes are dark, light, contrast, none")
@@ -164,7 +171,7 @@ turn
 			t.Errorf("%q is not shown:\n%s", want, screen)
 		}
 	}
-	term.does(t, "f", "notes.txt is as it was")
+	term.answers(t, "f", "notes.txt is as it was")
 	term.until(t, "new.txt is as it was")
 	holds("files taken back", "first\nmore\n", "new\n")
 	term.does(t, "/redo", "notes.txt is as it was")
@@ -176,11 +183,11 @@ turn
 	if screen := term.until(t, "go back before which one?"); !strings.Contains(screen, "   1. two\n") || !strings.Contains(screen, "   2. one\n") {
 		t.Errorf("the messages:\n%s", screen)
 	}
-	screen = term.does(t, "2", "or [n]othing:")
+	screen = term.answers(t, "2", "or [n]othing:")
 	if !strings.Contains(screen, "files that stay, because something else changed them since:\n     new.txt") {
 		t.Errorf("the changes:\n%s", screen)
 	}
-	term.does(t, "b", "work stays as it is; this goes on in a fork")
+	term.answers(t, "b", "work stays as it is; this goes on in a fork")
 	term.until(t, "› one\n")
 	holds("both taken back", "first\n", "mine\n")
 	if info, err := os.Stat(notes); err != nil || info.Mode().Perm() != 0o640 {

@@ -70,6 +70,7 @@ func TestChatHands(t *testing.T) {
 	term.until(t, "› Gone here @")
 	term.keys(t, "Enter")
 	term.until(t, "a or e:")
+	term.asked(t)
 	term.keys(t, "e", "Enter")
 	term.until(t, "3 turns")
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "two\n" {

@@ -25,7 +25,7 @@ func TestChatShellLine(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 		t.Error("it ran before the answer")
 	}
-	term.does(t, "y", "(this goes with your next message)")
+	term.answers(t, "y", "(this goes with your next message)")
 	if screen := term.tmux(t, "capture-pane", "-p"); !strings.Contains(screen, "outut") || strings.Contains(screen, "You said") {
 		t.Errorf("the output:\n%s", screen)
 	}
@@ -33,7 +33,7 @@ func TestChatShellLine(t *testing.T) {
 		t.Error(err)
 	}
 	term.does(t, "! touch never", "run it?")
-	term.does(t, "n not now", "!! The call was refused")
+	term.answers(t, "n not now", "!! The call was refused")
 	term.does(t, "/allow run_command", "there is no tool run_command") // the agent has none
 	term.does(t, "what was it", "You said: \"what was it\".")
 	term.keys(t, "C-d")
@@ -63,7 +63,7 @@ func TestChatModes(t *testing.T) {
 	const turns = "again\nturn\n  call append_to_file {\"path\": \"%\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n"
 	dir, term := chatter(t, strings.ReplaceAll(turns, "%", "new.txt"), "--session work")
 	term.does(t, "one", "run it?")
-	term.does(t, "y", "It was: done")
+	term.answers(t, "y", "It was: done")
 	term.keys(t, "BTab")
 	term.until(t, "mode: edits")
 	term.does(t, "two", "It was: done")
@@ -91,7 +91,7 @@ func TestChatModes(t *testing.T) {
 	term = reopened(t, dir, "--session other")
 	term.does(t, "/mode edits", "edits: edits of files")
 	term.does(t, "hook", "run it?") // what other programs obey is asked about
-	term.does(t, "n", "It was: The call was refused")
+	term.answers(t, "n", "It was: The call was refused")
 	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
 }

@@ -45,6 +45,7 @@ func TestNoticeAtTerminal(t *testing.T) {
 	term.blur(t)
 	term.keys(t, "write", "Enter")
 	term.until(t, "run it?")
+	term.asked(t)
 	term.keys(t, "y", "Enter")
 	term.until(t, "Done.")
 	term.keys(t, "C-d")

@@ -178,6 +178,9 @@ func (p *picture) take(t *testing.T) (screens []string) {
 				term.keys(t, key)
 				continue
 			}
+			if p.film && strings.HasSuffix(p.steps[i-1], ":") {
+				term.asked(t)
+			}
 			term.keys(t, step)
 			if p.film {
 				term.until(t, step)

@@ -34,7 +34,7 @@ func TestChatAttachRemote(t *testing.T) {
 	two := openTerminal(t, t.TempDir(), "export XDG_DATA_HOME="+dir+"/elsewhere ANTIPHON_SERVER_KEY="+key+"; "+attach)
 	two.until(t, "attached to "+at+"/work")
 	two.until(t, "run it?")
-	two.does(t, "y", "It was: done")
+	two.answers(t, "y", "It was: done")
 	one.until(t, "answered by lead (session route): yes")
 	one.until(t, "It was: done")
 
@@ -44,7 +44,7 @@ func TestChatAttachRemote(t *testing.T) {
 	two.untilThat(t, "the second question", asked)
 	server.keys(t, "C-c")
 	two.until(t, "the connection to "+strings.TrimPrefix(at, "http://")+" is lost")
-	one.does(t, "n not there", "It was: The call was refused by the person in charge: not there")
+	one.answers(t, "n not there", "It was: The call was refused by the person in charge: not there")
 	server.until(t, "[exit code 0]")
 	serve(strings.TrimPrefix(at, "http://")).until(t, "/v1/responses")
 	two.until(t, "connected to "+strings.TrimPrefix(at, "http://")+" again")

@@ -86,6 +86,15 @@ func (term *terminalOf) untilThat(t *testing.T, what string, wanted func(screen 
 	return ""
 }
 
+// takesKeys is the draft of a chat while it is the answer to a question.
+var takesKeys = regexp.MustCompile(`(?m)^\?( |$)`)
+
+// asked waits until the question of a chat takes keys.
+func (term *terminalOf) asked(t *testing.T) {
+	t.Helper()
+	term.untilThat(t, "question that takes keys", takesKeys.MatchString)
+}
+
 // seconds is what a status line says of how long something runs.
 var seconds = regexp.MustCompile(`, (\d+)s`)
 

@@ -193,7 +193,7 @@ func (t *Terminal) browsed(width, height int) (rows []string, row int) {
 	switch {
 	case t.hint != "":
 		hint = t.hint
-	case t.asking:
+	case t.asking, t.pending:
 		hint = "a question waits for you: Esc goes back to it"
 	case len(b.inside) > 0:
 		hint = "Esc: out of the subagent · " + browseHint

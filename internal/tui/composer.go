@@ -49,11 +49,32 @@ const (
 
 // sent returns the text of the draft with all pastes in full.
 func (c *composer) sent() string {
-	text := c.text
+	return c.whole(c.text)
+}
+
+// whole returns a text with all pastes in full.
+func (c *composer) whole(text string) string {
 	for _, p := range c.pastes {
 		text = strings.ReplaceAll(text, p.mark, p.text)
 	}
 	return text
+}
+
+// written returns what the person has written and not sent: also while the history is shown.
+func (c *composer) written() string {
+	if c.shown > 0 && c.text == c.history[len(c.history)-c.shown] {
+		return c.whole(c.draft.text)
+	}
+	return c.sent()
+}
+
+// resume makes another draft this one, and keeps the history and the deleted texts, which are newer.
+func (c *composer) resume(draft composer) {
+	if draft.shown > 0 {
+		draft.shown += len(c.history) - len(draft.history)
+	}
+	draft.history, draft.killed, draft.older = c.history, c.killed, c.older
+	*c = draft
 }
 
 // set replaces the draft.

@@ -25,6 +25,7 @@ func (t *Terminal) event(ev uv.Event) {
 		if t.browse.on {
 			return
 		}
+		t.typed()
 		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
 		t.hint, t.asked = "", false
 	case uv.FocusEvent:
@@ -83,8 +84,23 @@ func (t *Terminal) wheel(ev uv.MouseWheelEvent) {
 	}
 }
 
+// typed notes that a key was pressed, and reports whether a question waits that keys are not meant for yet.
+func (t *Terminal) typed() (pending bool) {
+	now := t.clock()
+	if t.takeUp(now); t.pending && !t.quiet.IsZero() {
+		t.calm(now)
+	}
+	return t.pending
+}
+
 // key applies a key.
 func (t *Terminal) key(name, text string) {
+	if name == "alt+esc" { // two that came at once
+		t.key("esc", "")
+		t.key("esc", "")
+		return
+	}
+	t.typed()
 	if t.find.on && t.search(name, text) {
 		return
 	}
@@ -176,6 +192,7 @@ func (t *Terminal) pasteClipboard() {
 		return
 	}
 	t.hint = "reading the clipboard"
+	answers := t.asking
 	go func() {
 		text, err := read()
 		insert := func() {
@@ -183,7 +200,11 @@ func (t *Terminal) pasteClipboard() {
 				t.hint = Shown(err.Error())
 				return
 			}
-			t.compose.paste(text)
+			into := t.drafted()
+			if answers && t.asking {
+				into = &t.compose
+			}
+			into.paste(text)
 		}
 		select {
 		case t.jobs <- insert:
@@ -211,8 +232,7 @@ func (t *Terminal) search(name, text string) bool {
 		_, size := utf8.DecodeLastRuneInString(f.query)
 		f.query, from = f.query[:len(f.query)-size], len(t.compose.history)-1
 	case name == "esc", name == "ctrl+c", name == "ctrl+g":
-		t.compose.set(f.before.text)
-		f.on = false
+		t.endFind()
 		return true
 	case text != "":
 		f.query, from = f.query+text, min(from, len(t.compose.history)-1)
@@ -230,8 +250,27 @@ func (t *Terminal) search(name, text string) bool {
 	return true
 }
 
+// endFind ends the search, if there is one, and gives the draft back.
+func (t *Terminal) endFind() {
+	if t.find.on {
+		t.compose.set(t.find.before.text)
+		t.compose.at, t.find.on = t.find.before.at, false
+	}
+}
+
+// tooSoon reports that nothing is sent, because a question has come that the person may not have read.
+func (t *Terminal) tooSoon() bool {
+	if t.pending {
+		t.hint = "a question waits for you; what you wrote stays a draft"
+	}
+	return t.pending
+}
+
 // enter sends the draft.
 func (t *Terminal) enter() {
+	if t.tooSoon() {
+		return
+	}
 	text := t.compose.sent()
 	if t.asking {
 		text = strings.ReplaceAll(text, "\n", " ") // one answer
@@ -262,7 +301,7 @@ func (t *Terminal) enter() {
 
 // send queues a prompt, or says it to the work.
 func (t *Terminal) send(text string, now bool) {
-	if strings.TrimSpace(text) == "" || t.asking || t.leaving {
+	if strings.TrimSpace(text) == "" || t.asking || t.leaving || t.tooSoon() {
 		return
 	}
 	steer := t.steer

@@ -17,7 +17,7 @@ func (t *Terminal) redraw() {
 		t.fail(err)
 	}
 	if t.full.on {
-		b := t.paint(width, height, time.Now())
+		b := t.paint(width, height, t.clock())
 		t.mu.Unlock()
 		if b != nil {
 			_, err := t.screen.out.Write(b)
@@ -25,7 +25,7 @@ func (t *Terminal) redraw() {
 		}
 		return
 	}
-	next := t.inline(width, height, time.Now())
+	next := t.inline(width, height, t.clock())
 	lines, raw := t.themed(t.lines), t.raw
 	t.pass(t.lines)
 	t.lines, t.raw = nil, nil
@@ -65,6 +65,10 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 	width = max(2, width-1) // a row that fills the screen would wrap
 	left := mostRows(height)
 
+	if t.pending && t.quiet.IsZero() {
+		t.calm(now)
+	}
+	t.takeUp(now)
 	prompt := "› "
 	if t.asking {
 		prompt = "? "
@@ -113,7 +117,7 @@ func (t *Terminal) below(now time.Time) string {
 	if t.find.on {
 		return "search in what you said: " + t.find.query + " (Ctrl-R: older, Esc: back)"
 	}
-	if t.line != nil {
+	if t.line != nil && !t.asking {
 		return t.lineMark + *t.line
 	}
 	if t.hint != "" {
@@ -126,7 +130,7 @@ func (t *Terminal) below(now time.Time) string {
 	if t.mode > 0 {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
 	}
-	if name := t.vi.name(&t.compose); name != "" {
+	if name := t.vi.name(t.drafted()); name != "" {
 		status = strings.TrimSuffix(name+" · "+status, " · ")
 	}
 	if t.full.held {

@@ -91,8 +91,10 @@ type Terminal struct {
 	queue   []string
 	stop    func()             // ends the work, or nil if nothing works
 	steer   func(string) error // says something to the work
-	asking  bool               // a question waits for a line
-	stashed state              // the draft while a question is asked
+	pending bool               // a question waits until keys are its answer; see grace
+	quiet   time.Time          // since when it is shown and no key was pressed, or zero
+	asking  bool               // the next line is the answer to a question
+	stashed composer           // the draft, while the composer has the answer to a question
 	others  bool               // it is the work of another program
 	leaving bool
 	theme   *strings.Replacer
@@ -121,6 +123,7 @@ type Terminal struct {
 	values    func(command, begin string) []string
 	clipboard func() (string, error)
 
+	clock  func() time.Time
 	wake   chan struct{}
 	jobs   chan func()   // for run, which calls them with mu held
 	ready  chan struct{} // something is queued
@@ -167,7 +170,7 @@ func Open(opts Options) (*Terminal, error) {
 	}
 	t := &Terminal{
 		opts: opts, in: in, screen: screen{out: opts.Out, low: !opts.Tmux && slices.Contains(xtermJS, opts.Program)}, mark: markdown{colour: opts.Colour},
-		wake: make(chan struct{}, 1), jobs: make(chan func()), ready: make(chan struct{}, 1), answer: make(chan string, 64),
+		clock: time.Now, wake: make(chan struct{}, 1), jobs: make(chan func()), ready: make(chan struct{}, 1), answer: make(chan string, 64),
 		left: make(chan struct{}), quit: make(chan struct{}), over: make(chan struct{}),
 	}
 	t.raw = append(t.raw, begin...)
@@ -517,18 +520,22 @@ func (t *Terminal) Put(text string) {
 }
 
 func (t *Terminal) put(text string) {
-	draft := &t.compose.text
+	draft := t.drafted()
+	switch {
+	case text == "":
+		return
+	case draft.text != "":
+		text += "\n" + draft.text
+	}
+	draft.set(text)
+}
+
+// drafted returns the draft, also while the composer has the answer to a question.
+func (t *Terminal) drafted() *composer {
 	if t.asking {
-		draft = &t.stashed.text
+		return &t.stashed
 	}
-	if *draft != "" && text != "" {
-		text += "\n" + *draft
-	}
-	if t.asking {
-		t.stashed = state{text, len(text)}
-	} else {
-		t.compose.set(text)
-	}
+	return &t.compose
 }
 
 // Remember adds texts to the history, oldest first.
@@ -565,9 +572,9 @@ func (t *Terminal) keep() {
 	if t.draft == "" {
 		return
 	}
-	text := t.compose.sent()
-	if t.asking {
-		text = t.stashed.text
+	text := t.drafted().written()
+	if t.find.on {
+		text = t.compose.whole(t.find.before.text)
 	}
 	text = strings.Join(append(slices.Clone(t.queue), text), "\n")
 	if text == t.kept {
@@ -642,13 +649,12 @@ func (t *Terminal) work(stop func(), steer func(string) error, others bool) (end
 }
 
 // Ask says that the next line is the answer to a question, until end is called. What was
-// written before stays a draft.
+// written before stays a draft. So does what is typed in the first moment: see grace.
 func (t *Terminal) Ask() (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.asking {
-		t.asking, t.stashed = true, state{t.compose.sent(), t.compose.at}
-		t.compose.clear()
+	if !t.asking && !t.pending {
+		t.pending, t.quiet = true, time.Time{}
 		t.ring("a question waits for you")
 	}
 	t.changed()
@@ -656,12 +662,32 @@ func (t *Terminal) Ask() (end func()) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.asking {
-			t.asking = false
-			t.compose.clear()
-			t.compose.text, t.compose.at = t.stashed.text, min(t.stashed.at, len(t.stashed.text))
+			t.compose.resume(t.stashed)
+			t.stashed = composer{}
 		}
+		t.asking, t.pending = false, false
 		t.changed()
 	}
+}
+
+// grace is how long a question must have been on the screen, without a key, before keys are its answer:
+// somebody who types when it comes has not read it. Until then keys mean the draft, and nothing is sent.
+const grace = 300 * time.Millisecond
+
+// takeUp gives the keys to the question that waits, if it has been shown long enough.
+func (t *Terminal) takeUp(now time.Time) {
+	if !t.pending || t.quiet.IsZero() || now.Sub(t.quiet) < grace {
+		return
+	}
+	t.endFind()
+	t.pending, t.asking, t.stashed = false, true, t.compose
+	t.compose.resume(composer{})
+}
+
+// calm notes that the question is shown, or that a key was pressed.
+func (t *Terminal) calm(now time.Time) {
+	t.quiet = now
+	time.AfterFunc(grace, t.changed)
 }
 
 // longWork is the time after which the end of work is worth a notice.

@@ -26,6 +26,7 @@ type bench struct {
 	width, height int // as the package knows them
 	tape          *tape
 	switches      bool // between the inline view and the full screen
+	now           time.Time
 }
 
 // resize changes the size of the screen. It calls meanwhile before the package knows.
@@ -41,7 +42,16 @@ func (b *bench) resize(width, height int, meanwhile func()) {
 
 func newBench(t *testing.T, width, height int, colour bool) *bench {
 	v := newVT(t, width, height)
-	return &bench{width: width, height: height, vt: v, t: &Terminal{screen: screen{out: v}, mark: markdown{colour: colour}, opts: Options{Colour: colour}, wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), left: make(chan struct{}), answer: make(chan string, 8)}}
+	b := &bench{now: time.Unix(0, 0), width: width, height: height, vt: v}
+	b.t = &Terminal{clock: func() time.Time { return b.now }, screen: screen{out: v}, mark: markdown{colour: colour}, opts: Options{Colour: colour}, wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), left: make(chan struct{}), answer: make(chan string, 8)}
+	return b
+}
+
+// asked waits until a question takes keys.
+func (b *bench) asked(t interface{ Errorf(string, ...any) }) {
+	b.draw(t)
+	b.now = b.now.Add(grace)
+	b.draw(t)
 }
 
 // draw draws a frame as the loop does, and checks its height.
@@ -50,10 +60,10 @@ func (b *bench) draw(t interface{ Errorf(string, ...any) }) {
 		t.Errorf("%v", err)
 	}
 	if b.t.full.on {
-		_, _ = b.vt.Write(b.t.paint(b.width, b.height, time.Unix(0, 0)))
+		_, _ = b.vt.Write(b.t.paint(b.width, b.height, b.now))
 		return
 	}
-	next := b.t.inline(b.width, b.height, time.Unix(0, 0))
+	next := b.t.inline(b.width, b.height, b.now)
 	if most := max(2, b.height/3); len(next.rows) > most {
 		t.Errorf("the live part has %d rows of a screen of %d: %q", len(next.rows), b.height, next.rows)
 	}
@@ -410,26 +420,132 @@ func TestHighlight(t *testing.T) {
 }
 
 // TestAskKeepsDraft proves that a question does not take the draft as its answer, that the
-// answer is one line, and that the draft comes back.
+// answer is one line, and that the draft comes back as it was: with the cursor, folded pastes and undo, and
+// also if the history or a search was shown.
 func TestAskKeepsDraft(t *testing.T) {
-	b := newBench(t, 80, 24, false)
-	for _, r := range "half" {
-		b.press(string(r), string(r))
+	const mark = "[paste 1: 10 lines, 49 characters]"
+	for _, c := range []struct {
+		name   string
+		before func(b *bench)
+		draft  string // with the cursor as |
+		after  []string
+		then   string
+	}{
+		{"typed", func(b *bench) { press(&b.t.compose, "half") }, "half|", []string{"ctrl+_"}, "|"},
+		{"paste", func(b *bench) {
+			press(&b.t.compose, "sée ")
+			b.t.compose.paste(strings.TrimSuffix(strings.Repeat("line\n", 10), "\n"))
+			press(&b.t.compose, "!", "left")
+		}, "sée " + mark + "|!", []string{"backspace"}, "sée |!"},
+		{"history", func(b *bench) {
+			press(&b.t.compose, "half")
+			b.press("up", "")
+		}, "said before|", []string{"down"}, "half|"},
+		{"search", func(b *bench) {
+			press(&b.t.compose, "half", "left")
+			b.press("ctrl+r", "")
+			b.press("s", "s")
+		}, "hal|f", []string{"x"}, "halx|f"},
+		{"command line", func(b *bench) {
+			b.t.opts.Vi = true
+			viTyped(b, "half<esc>:no")
+		}, "hal|f", []string{"h"}, "hal|f"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, 80, 24, false)
+			b.t.Remember("said before")
+			shows := func(want string) {
+				t.Helper()
+				if got := b.t.compose.text[:b.t.compose.at] + "|" + b.t.compose.text[b.t.compose.at:]; got != want {
+					t.Errorf("the draft is %q, want %q", got, want)
+				}
+			}
+			c.before(b)
+			end := b.t.Ask()
+			b.t.notes("run it? ")
+			b.asked(t)
+			shows("|")
+			b.t.compose.paste("y\nand more")
+			b.press("enter", "")
+			if got := <-b.t.answer; got != "y and more" {
+				t.Errorf("the answer is %q", got)
+			}
+			b.t.Put("")
+			end()
+			shows(c.draft)
+			for _, k := range c.after {
+				text := ""
+				if len(k) == 1 {
+					text = k
+				}
+				b.press(k, text)
+			}
+			shows(c.then)
+			b.end()
+			if got := b.vt.text(); !cmp.Equal(got, []string{"run it? y and more"}) {
+				t.Errorf("the transcript is %q", got)
+			}
+		})
 	}
+}
+
+// TestAskGrace proves that keys which are typed while a question comes up answer nothing and send nothing: they
+// are the draft, until no key was pressed for a moment while the question was on the screen. Esc stops the work.
+func TestAskGrace(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	stopped := 0
+	b.t.Working(func() { stopped++ }, nil)
+	b.t.Remember("yes")
+	b.press("ctrl+r", "")
+	b.press("y", "y")
 	end := b.t.Ask()
 	b.t.notes("run it? ")
-	b.t.compose.paste("y\nand more")
+	b.now = b.now.Add(time.Minute) // it is not shown yet
 	b.press("enter", "")
-	if got := <-b.t.answer; got != "y and more" {
+	b.draw(t)
+	for range 5 {
+		b.now = b.now.Add(grace - 1)
+		b.press("!", "!")
+		b.press("enter", "")
+		b.press("alt+s", "")
+		b.draw(t)
+	}
+	if len(b.t.answer) > 0 || len(b.t.queue) > 0 || b.t.compose.text != "yes!!!!!" {
+		t.Errorf("%d answers, the queue %q, the draft %q", len(b.t.answer), b.t.queue, b.t.compose.text)
+	}
+	if b.press("esc", ""); stopped != 1 {
+		t.Errorf("the work is stopped %d times", stopped)
+	}
+	b.asked(t)
+	if got := strings.Join(b.shown(), "\n"); !strings.Contains(got, "\n?") {
+		t.Errorf("the screen:\n%s", got)
+	}
+	b.press("n", "n")
+	b.press("enter", "")
+	if got := <-b.t.answer; got != "n" {
 		t.Errorf("the answer is %q", got)
 	}
 	end()
-	if b.t.compose.text != "half" {
+	if b.t.compose.text != "yes!!!!!" {
 		t.Errorf("the draft is %q", b.t.compose.text)
 	}
-	b.end()
-	if got := b.vt.text(); !cmp.Equal(got, []string{"run it? y and more"}) {
-		t.Errorf("the transcript is %q", got)
+}
+
+// TestEscTwiceAtOnce proves that two Escs that arrive together are two.
+func TestEscTwiceAtOnce(t *testing.T) {
+	var decoder uv.EventDecoder
+	_, ev := decoder.Decode([]byte("\x1b\x1b"))
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Back = "/back"
+	b.t.event(ev)
+	if len(b.t.queue) != 1 || b.t.queue[0] != "/back" {
+		t.Errorf("the queue is %q", b.t.queue)
+	}
+	b.t.queue = nil
+	stopped := 0
+	b.t.Working(func() { stopped++ }, nil)
+	if b.t.event(ev); stopped == 0 {
+		t.Error("the work goes on")
 	}
 }
 
@@ -548,6 +664,7 @@ func TestModes(t *testing.T) {
 		t.Errorf("the usual mode: %q", got)
 	}
 	end := b.t.Ask()
+	b.asked(t)
 	b.press("shift+tab", "")
 	end()
 	b.press("left", "")

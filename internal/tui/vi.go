@@ -474,7 +474,7 @@ func (t *Terminal) viKey(name, text string) bool {
 	switch {
 	case name == "esc" && v.mode == viInsert && t.stop != nil && t.compose.text == "":
 		return false // it stops the work
-	case name == "enter":
+	case name == "enter" && !t.pending:
 		v.mode, v.keys, v.inserting = viInsert, nil, false
 		return false
 	case v.mode == viNormal && len(v.keys) == 0 && text == ":":
@@ -532,6 +532,9 @@ func (t *Terminal) perform(line string) {
 	case "q", "q!":
 		t.depart()
 	case "wq", "x":
+		if t.tooSoon() {
+			return
+		}
 		t.vi.mode = viInsert
 		t.enter()
 		t.queue = append(t.queue, "/quit")
