@@ -134,30 +134,42 @@ func newsOf(kind, response, data string, at time.Time) news {
 	return news{id, fmt.Appendf(nil, `{"id":%s,"object":"event","created_at":%d,"type":%s,"data":%s}`, item.Quote(id), at.Unix(), item.Quote(kind), data)}
 }
 
+// awaited is what has to happen to a response before anything is sent.
+type awaited int
+
+const (
+	nothing awaited = iota
+	itsBeginning
+	itsEnd
+)
+
 // owed returns the events about a response, for the session that says that they are to be
-// sent, and when it ended. wait means that it has not ended.
-func (b *Backend) owed(ctx context.Context, mark session.Info) (list []news, at time.Time, wait bool, err error) {
+// sent, and when it ended, unless there is something to wait for.
+func (b *Backend) owed(ctx context.Context, mark session.Info) (list []news, at time.Time, wait awaited, err error) {
 	in, _ := session.ParentOf(mark.ID)
 	s, err := b.read(ctx, b.store(), in)
 	if errors.Is(err, server.ErrNotFound) {
-		return nil, at, false, nil // it was deleted
+		return nil, at, nothing, nil // it was deleted
 	}
 	if err != nil {
-		return nil, at, false, err
+		return nil, at, nothing, err
 	}
 	log, id := s.Log(), responseID(in, mark.At)
 	p := partOf(log, mark.At)
 	switch {
 	case p.from == 0 || p.begin.ResponseID != id:
-		return nil, at, mark.Created.IsZero() || time.Since(mark.Created) < maxBegin, nil
+		if mark.Created.IsZero() || time.Since(mark.Created) < maxBegin {
+			wait = itsBeginning
+		}
+		return nil, at, wait, nil
 	case p.deleted:
-		return nil, at, false, nil
+		return nil, at, nothing, nil
 	case !p.ended && p.last:
-		return nil, at, true, nil
+		return nil, at, itsEnd, nil
 	}
 	r, err := responseOf(b.inner(ctx, b.store()), log, &p)
 	if err != nil {
-		return nil, at, false, err
+		return nil, at, nothing, err
 	}
 	if at = log[p.to-1].Time; at.IsZero() && r.CreatedAt != nil {
 		at = time.Unix(int64(*r.CreatedAt), 0)
@@ -169,7 +181,7 @@ func (b *Backend) owed(ctx context.Context, mark session.Info) (list []news, at 
 	if asks(r.Output) {
 		list = append(list, newsOf("agent.session.action_required", id, `{"id":`+named+`,"required_action":{"type":"mcp_approval_request"}}`, at))
 	}
-	return list, at, false, nil
+	return list, at, nothing, nil
 }
 
 // SendWebhooks sends events to the Webhook until ctx is done, unless another server over the
@@ -218,7 +230,8 @@ type sender struct {
 // tries are the attempts to send the events about a response.
 type tries struct {
 	failed int
-	sent   int // how many of the events were accepted
+	seen   int64 // the last entry of the response's session that was looked at
+	sent   int   // how many of the events were accepted
 	next   time.Time
 }
 
@@ -298,10 +311,6 @@ func (o *sender) round(ctx context.Context) error {
 
 // send sends the events about a response, if it has ended.
 func (o *sender) send(ctx context.Context, mark session.Info) error {
-	list, ended, wait, err := o.b.owed(ctx, mark)
-	if err != nil || wait {
-		return err
-	}
 	o.mu.Lock()
 	t := o.tries[mark.ID]
 	if t == nil {
@@ -309,6 +318,16 @@ func (o *sender) send(ctx context.Context, mark session.Info) error {
 		o.tries[mark.ID] = t
 	}
 	o.mu.Unlock()
+	if news, err := o.news(ctx, mark, t); err != nil || !news {
+		return err
+	}
+	list, ended, wait, err := o.b.owed(ctx, mark)
+	if err != nil || wait == itsBeginning {
+		t.seen = 0
+	}
+	if err != nil || wait != nothing {
+		return err
+	}
 	for _, n := range list[min(t.sent, len(list)):] {
 		if err = o.post(ctx, n); err != nil {
 			break
@@ -333,6 +352,24 @@ func (o *sender) send(ctx context.Context, mark session.Info) error {
 		err = errors.Join(err, gone)
 	}
 	return err
+}
+
+// news reports whether the log of a response has to be read, because it has a note that was not
+// seen before. Of a response that is being made, only what is new is read.
+func (o *sender) news(ctx context.Context, mark session.Info, t *tries) (bool, error) {
+	found := t.seen == 0 || t.failed > 0
+	in, _ := session.ParentOf(mark.ID)
+	for e, err := range o.b.store().Load(ctx, in, t.seen) {
+		if errors.Is(err, session.ErrNotFound) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		_, noted := noteOf(e)
+		found, t.seen = found || noted, e.Seq
+	}
+	return found, nil
 }
 
 // post sends an event once.

@@ -11,12 +11,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -25,6 +27,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // whsec is a made-up secret: 32 bytes in base64.
@@ -208,6 +211,89 @@ func TestWebhookOnce(t *testing.T) {
 	if len(to.got) > 0 {
 		t.Errorf("%+v", <-to.got)
 	}
+}
+
+// looked is a store that counts the entries that are read of sessions, and the rounds of who
+// sends webhooks.
+type looked struct {
+	store.Store
+	entries atomic.Int64
+	rounds  chan struct{}
+}
+
+func (l *looked) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range l.Store.Load(ctx, id, after) {
+			l.entries.Add(1)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (l *looked) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	if q.Nested {
+		select {
+		case l.rounds <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}
+	return l.Store.List(ctx, q)
+}
+
+// The log of a response that is still being made is read once, and not in each round.
+func TestWebhookOfRunning(t *testing.T) {
+	to := receive(t)
+	w := serving(t, asking, "again\nturn\n  say Yes.\n", to.to)
+	made := w.create(`{"model":"it","input":"x"}`)
+	name := "api-" + strings.Split(made.ID, "_")[1]
+	s, err := session.Open(t.Context(), w.b.Store, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := len(s.Log())
+	id := strings.Join([]string{"resp", strings.TrimPrefix(name, "api-"), strconv.Itoa(begun + 1)}, "_")
+	note := func(kind, status string) session.Note {
+		it, err := item.ParseString(`{"type":"antiphon:response` + kind + `","response_id":"` + id + `","background":true,"response":{"id":"` + id + `","object":"response","status":"` + status + `","model":"it","output":[]}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return session.Note{Item: it}
+	}
+	if _, err := s.Append(t.Context(), note("", "in_progress")); err != nil {
+		t.Fatal(err)
+	}
+	err = w.b.Store.Create(t.Context(), session.Info{ID: name + "/" + strconv.Itoa(begun+1) + "-.webhook", Parent: name, At: int64(begun) + 1, Nested: true, Tags: []string{"responses-webhook"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &looked{Store: w.b.Store, rounds: make(chan struct{})}
+	other := &agents.Backend{Store: in, Agents: w.b.Agents, Log: w.b.Log}
+	to.to(other)
+	sending(t, other)
+	<-in.rounds
+	<-in.rounds
+	once := in.entries.Load()
+	<-in.rounds
+	if n := in.entries.Load(); n != once {
+		t.Errorf("%d entries were read again", n-once)
+	}
+	if _, err := s.Append(t.Context(), note("_end", "completed")); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for t.Context().Err() == nil {
+			select {
+			case <-in.rounds:
+			case <-t.Context().Done():
+			}
+		}
+	}()
+	if got := <-to.got; got.about != id || got.kind != "response.completed" {
+		t.Errorf("%+v", got)
+	}
+	w.allSent()
 }
 
 // A receiver must be named so that nobody else can read or forge what it gets.
