@@ -77,7 +77,7 @@ func (s *Server) addFile(c *call) *Error {
 	form := multipart.NewReader(http.MaxBytesReader(c.w, c.r.Body, s.limit()), params["boundary"])
 	var f File
 	var content []byte
-	sent, expires := false, ""
+	sent, anchored, expires := false, false, ""
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -100,6 +100,7 @@ func (s *Server) addFile(c *call) *Error {
 		case "expires_after[seconds]":
 			expires = value()
 		case "expires_after[anchor]":
+			anchored = true
 			if at := value(); err == nil && at != "created_at" {
 				return Invalid("invalid_value", "expires_after.anchor", "Invalid value: '%s'. The only supported value is: 'created_at'.", at)
 			}
@@ -119,6 +120,8 @@ func (s *Server) addFile(c *call) *Error {
 		return Invalid("invalid_value", "purpose", "Invalid value: '%s'. Supported values here are: '%s'.", f.Purpose, strings.Join(purposes, "', '"))
 	case f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name):
 		return Invalid("invalid_value", "file", "Invalid 'file': its name is missing, has more than %d bytes, or is not UTF-8.", maxName)
+	case anchored && expires == "": // it would never expire
+		return Invalid("missing_required_parameter", "expires_after.seconds", "Missing required parameter: 'expires_after.seconds'.")
 	case len(content) == 0:
 		return Invalid("invalid_value", "file", "Invalid 'file': it is empty.")
 	}

@@ -165,8 +165,10 @@ func (s *Server) waiting(ctx context.Context, k Keeper, id string) ([]item.Item,
 	return calls, nil
 }
 
-// dereference replaces item references in the input by their items.
+// dereference replaces item references in the input by their items. Their URLs count as given
+// by the caller: another key may have stored them.
 func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
+	known := new(hosts)
 	for i, it := range input {
 		if it.Type() != item.TypeItemReference {
 			continue
@@ -177,6 +179,9 @@ func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
 			return Invalid("", fmt.Sprintf("input[%d].id", i), "Item with id '%s' not found.", it.ID())
 		case err != nil:
 			return s.failure(err)
+		}
+		if wrong := checkURLs(ctx, known, fmt.Sprintf("input[%d]", i), found.JSON()); wrong != nil {
+			return wrong
 		}
 		input[i] = found
 	}

@@ -118,6 +118,15 @@ func TestURLs(t *testing.T) {
 			t.Errorf("in a compaction, with the key %s: %d %s", key, status, body)
 		}
 	}
+	named := strings.Replace(talk, `{"role"`, `{"type":"message","id":"msg_named","role"`, 1)
+	if status, text := send("urls", "conversations", named); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	for key, want := range map[string]int{"other": http.StatusForbidden, "urls": http.StatusOK} {
+		if status, text := send(key, "responses", inResponse(`{"type":"item_reference","id":"msg_named"}`)); status != want {
+			t.Errorf("by reference, with the key %s: %d %s", key, status, text)
+		}
+	}
 	const harmless = `{"type":"function_call","call_id":"c","name":"f","arguments":"{\"image_url\":\"http://127.0.0.1\"}"},{"type":"function_call_output","call_id":"c","output":"http://127.0.0.1"},` +
 		`{"type":"message","role":"assistant","id":"m1","status":"completed","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation","url":"http://127.0.0.1","title":"x","start_index":0,"end_index":1}]}]},` +
 		`{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAACAkQBADs="}]}`

@@ -8,6 +8,7 @@ package agents_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -107,6 +108,34 @@ func TestDeleteBusyConversation(t *testing.T) {
 		if strings.Contains(info.ID, strings.ToLower(strings.TrimPrefix(talk.ID, "conv_"))) {
 			t.Errorf("left: %+v, %v", info, err)
 		}
+	}
+}
+
+// A response can be deleted while another client waits for it: it ends, and nothing is left. J9
+func TestDeleteRunning(t *testing.T) {
+	w := serving(t, waiting, waits, nil)
+	running := fifo(t, w)
+	resp := w.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","stream":true}`)
+	defer resp.Body.Close()
+	end := running()
+	head := make([]byte, 400)
+	n, err := resp.Body.Read(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(string(head[:n]), `"id":"`)
+	id, _, _ = strings.Cut(id, `"`)
+	if status, body := w.send(http.MethodDelete, "responses/"+id, ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	end()
+	rest, err := io.ReadAll(resp.Body)
+	if err != nil || !strings.Contains(string(rest), "response.incomplete") || !strings.Contains(string(rest), "was deleted") {
+		t.Errorf("%s, %v", rest, err)
+	}
+	w.refused(http.MethodGet, "responses/"+id, "", "not found")
+	for info, err := range w.b.Store.List(t.Context(), session.Query{Archived: true}) {
+		t.Errorf("left: %+v, %v", info, err)
 	}
 }
 

@@ -128,6 +128,9 @@ const tag = "responses-api"
 // errDrained is the cause of the end of a run whose server stops.
 var errDrained = errors.New("the server stopped before the response was complete")
 
+// errDeleted is that of a run whose response is deleted.
+var errDeleted = errors.New("the response was deleted while it was made")
+
 func (b *Backend) store() store.Store {
 	if nils.Is(b.Store) {
 		return &b.memory
@@ -426,8 +429,11 @@ func (b *Backend) fail(run *active, w *server.Writer, err error) error {
 
 // finish writes the last event of a response.
 func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res *agent.Result, failure error) error {
-	if errors.Is(context.Cause(ctx), errDrained) {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errDrained):
 		return w.Interrupt("server_error", interrupted)
+	case errors.Is(cause, errDeleted):
+		return w.Interrupt("server_error", "The response was deleted while it was made.")
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

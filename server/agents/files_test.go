@@ -165,6 +165,7 @@ func TestUploadRefused(t *testing.T) {
 		{"a", "x", map[string]string{"purpose": "user_data", "other": "y"}, "'other'"},
 		{"a", "x", map[string]string{"purpose": "user_data", "expires_after[anchor]": "now"}, "expires_after.anchor"},
 		{"a", "x", map[string]string{"purpose": "user_data", "expires_after[seconds]": "1"}, "expires_after.seconds"},
+		{"a", "x", map[string]string{"purpose": "user_data", "expires_after[anchor]": "created_at"}, "Missing required parameter: 'expires_after.seconds'"},
 	} {
 		if code, text := w.upload(test.name, test.content, test.fields); code != http.StatusBadRequest || !strings.Contains(text, test.want) {
 			t.Errorf("%v: %d %s", test, code, text)

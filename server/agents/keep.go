@@ -431,9 +431,9 @@ func (b *Backend) Item(ctx context.Context, id string) (item.Item, error) {
 	return item.Item{}, server.ErrNotFound
 }
 
-// Delete implements [server.Store]. The session of a response goes with its last
-// response. Until then the response is not found any more, but later responses of the
-// session still continue it.
+// Delete implements [server.Store]. A response that is being made here ends before. The
+// session of a response goes with its last response. Until then the response is not found any
+// more, but later responses of the session still continue it.
 func (b *Backend) Delete(ctx context.Context, id string) error {
 	if talk, ok := conversationSession(id); ok {
 		return b.deleteConversation(ctx, id, talk)
@@ -442,6 +442,9 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	run := b.active[id]
 	b.mu.Unlock()
 	if run != nil {
+		if !run.background { // otherwise the server has cancelled it
+			run.end(errDeleted)
+		}
 		select {
 		case <-run.done:
 		case <-ctx.Done():
