@@ -31,9 +31,9 @@ var memberTypes = map[string]string{
 	"temperature": "a number", "top_p": "a number",
 	"max_output_tokens": "an integer", "max_tool_calls": "an integer", "top_logprobs": "an integer",
 	"model": "a string", "instructions": "a string", "previous_response_id": "a string", "truncation": "a string", "service_tier": "a string",
-	"prompt_cache_key": "a string", "safety_identifier": "a string", "user": "a string",
-	"tools": "an array", "include": "an array",
-	"reasoning": "an object", "stream_options": "an object",
+	"prompt_cache_key": "a string", "prompt_cache_retention": "a string", "safety_identifier": "a string", "user": "a string",
+	"tools": "an array", "include": "an array", "context_management": "an array",
+	"reasoning": "an object", "stream_options": "an object", "prompt": "an object", "prompt_cache_options": "an object", "moderation": "an object",
 }
 
 func checkMembers(req *api.Request) *Error {
@@ -43,8 +43,6 @@ func checkMembers(req *api.Request) *Error {
 		}
 	}
 	switch {
-	case req.Metadata != "" && req.Metadata != "null" && !strings.HasPrefix(string(req.Metadata), "{"):
-		return Invalid("invalid_type", "metadata", "Invalid type for 'metadata': expected an object.")
 	case req.Model == "":
 		return Invalid("missing_required_parameter", "model", "Missing required parameter: 'model'.")
 	case req.MaxOutputTokens != nil && *req.MaxOutputTokens < minOutputTokens:

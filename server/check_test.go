@@ -6,6 +6,7 @@ package server_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -31,7 +32,8 @@ func TestMemberTypes(t *testing.T) {
 		`"stream":"yes"`: "stream", `"store":1`: "store", `"background":"true"`: "background", `"parallel_tool_calls":[]`: "parallel_tool_calls",
 		`"temperature":"1"`: "temperature", `"top_p":{}`: "top_p", `"max_output_tokens":"100"`: "max_output_tokens", `"max_output_tokens":99.5`: "max_output_tokens",
 		`"instructions":["a"]`: "instructions", `"previous_response_id":5`: "previous_response_id", `"tools":{}`: "tools", `"metadata":[]`: "metadata",
-		`"reasoning":"high"`: "reasoning",
+		`"reasoning":"high"`: "reasoning", `"prompt":"p"`: "prompt", `"moderation":true`: "moderation", `"context_management":{}`: "context_management",
+		`"prompt_cache_options":"24h"`: "prompt_cache_options", `"prompt_cache_retention":1`: "prompt_cache_retention",
 	} {
 		resp, err := http.Post(url+"/responses", "application/json", strings.NewReader(`{"model":"m","input":"hi",`+member+`}`))
 		if err != nil {
@@ -63,6 +65,54 @@ func TestMemberTypes(t *testing.T) {
 	}
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || asked != 1 {
 		t.Errorf("null is no value: status %d, asked %d times: %v", resp.StatusCode, asked, err)
+	}
+}
+
+// V1: numbers and metadata have the limits of the API. What has others would not be a valid part
+// of a response.
+func TestMemberLimits(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") })}
+	defer s.Close()
+	pairs := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`"k%d":"v"`, i))
+		}
+		return "{" + strings.Join(list, ",") + "}"
+	}
+	quoted := func(text string, n int) string { return `"` + strings.Repeat(text, n) + `"` }
+	for _, test := range []struct{ member, code, param string }{
+		{`"temperature":2.1`, "decimal_above_max_value", "temperature"},
+		{`"temperature":-0.5`, "decimal_below_min_value", "temperature"},
+		{`"top_p":1.5`, "decimal_above_max_value", "top_p"},
+		{`"top_p":-1`, "decimal_below_min_value", "top_p"},
+		{`"top_logprobs":21`, "integer_above_max_value", "top_logprobs"},
+		{`"top_logprobs":-1`, "integer_below_min_value", "top_logprobs"},
+		{`"metadata":{"a":1}`, "invalid_type", "metadata.a"},
+		{`"metadata":{"a":null}`, "invalid_type", "metadata.a"},
+		{`"metadata":` + pairs(17), "object_above_max_properties", "metadata"},
+		{`"metadata":{"a":` + quoted("é", 513) + `}`, "string_above_max_length", "metadata.a"},
+		{`"metadata":{` + quoted("é", 65) + `:"a"}`, "string_above_max_length", "metadata"},
+		{`"metadata":{"a":"b","a":"c"}`, "invalid_type", "metadata"},
+		{`"temperature":2,"top_p":1,"top_logprobs":20,"metadata":` + pairs(16), "", ""},
+		{`"temperature":0,"top_p":0,"top_logprobs":0,"metadata":{` + quoted("é", 64) + `:` + quoted("é", 512) + `}`, "", ""},
+	} {
+		bodies := map[string]string{"responses": `{"model":"m","input":"hi",` + test.member + `}`}
+		if strings.HasPrefix(test.member, `"metadata"`) {
+			bodies["conversations"] = `{` + test.member + `}`
+		}
+		for path, body := range bodies {
+			status, text := call(s, http.MethodPost, path, body)
+			var got struct {
+				Error struct{ Code, Param string }
+			}
+			if err := json.Unmarshal([]byte(text), &got); err != nil {
+				t.Fatalf("%s: %v: %s", test.member, err, text)
+			}
+			if (status == http.StatusOK) != (test.code == "") || got.Error.Code != test.code || got.Error.Param != test.param {
+				t.Errorf("%s, %s: status %d: %s", path, test.member, status, text)
+			}
+		}
 	}
 }
 

@@ -180,16 +180,6 @@ func listed(l *item.List, x item.Extra) ([]item.Item, *Error) {
 	return items, checkAdded(items)
 }
 
-func checkMetadata(v item.JSON) (item.JSON, *Error) {
-	switch {
-	case v == "" || v == "null":
-		return "{}", nil
-	case v[0] != '{':
-		return "", Invalid("invalid_type", "metadata", "Invalid type for 'metadata': expected an object.")
-	}
-	return v, nil
-}
-
 // maxAdded is the maximum number of items that the API accepts at once.
 const maxAdded = 20
 

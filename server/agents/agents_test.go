@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/agents"
@@ -302,6 +303,32 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
+// What a request says about the answers of the model goes to the model. V1
+func TestPassedOn(t *testing.T) {
+	upstream := agenttest.NewServer(t)
+	upstream.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Yes.")) })
+	w := serving(t, "", "", func(b *agents.Backend) {
+		b.Agents[0].Config.Endpoint.BaseURL, b.Agents[0].Config.Endpoint.Model = upstream.URL, "m"
+	})
+	write(t, w.dir, "it.md", reader+"<system>Be brief.</system>\n")
+	const own = `"tools":[{"type":"mcp","server_label":"it","require_approval":"never"}],`
+	for i, test := range []struct{ sent, want string }{
+		{own + `"tool_choice":"none"`, `"tool_choice":"none"`},
+		{own + `"tool_choice":"required"`, `"tool_choice":"required"`},
+		{own + `"tool_choice":{"type":"mcp","server_label":"it"}`, `"tool_choice":"required"`},
+		{own + `"tool_choice":{"type":"mcp","server_label":"it","name":"read_file"}`, `"tool_choice":{"type":"function","name":"read_file"}`},
+		{own + `"tool_choice":{"type":"function","name":"read_file"}`, `"tool_choice":{"type":"function","name":"read_file"}`},
+		{`"tools":[],"tool_choice":"none"`, `"tool_choice":"auto"`}, // the client speaks of its own tools
+		{`"prompt_cache_options":{"mode":"explicit","ttl":"30m"}`, `"prompt_cache_options":{"mode":"explicit","ttl":"30m"}`},
+		{`"presence_penalty":0,"frequency_penalty":0.0,"stream_options":{"include_obfuscation":false},"prompt":null,"unknown":null`, `"model":"m"`},
+	} {
+		w.create(`{"model":"it","input":"x",` + test.sent + `}`)
+		if got := upstream.Requests(); len(got) != i+1 || !strings.Contains(string(got[i].Body), test.want) {
+			t.Errorf("%s: %s", test.sent, got[len(got)-1].Body)
+		}
+	}
+}
+
 // What an agent does not do is refused by name. V1
 func TestRefused(t *testing.T) {
 	w := serving(t, reader, "turn\n  say A\n", nil)
@@ -313,7 +340,16 @@ func TestRefused(t *testing.T) {
 		`"tools":[{"type":"mcp","server_label":"other"}]`:                      "server_label 'it'",
 		`"tools":[{"type":"mcp","server_label":"it","server_url":"http://x"}]`: "no server_url",
 		`"tools":[{"type":"function","name":"read_file"}]`:                     "the agent has a tool called 'read_file' itself",
-		`"previous_response_id":"resp_1","conversation":"c"`:                   "only providing one of",
+		`"presence_penalty":0.5`:                                               "'presence_penalty' is not supported by agents",
+		`"frequency_penalty":0.5`:                                              "'frequency_penalty' is not supported by agents",
+		`"stream_options":{"include_obfuscation":true}`:                        "'stream_options.include_obfuscation' is not supported by agents",
+		`"stream_options":{"include_usage":true}`:                              "Unknown parameter: 'stream_options.include_usage'",
+		`"unknown":5`: "Unknown parameter: 'unknown'",
+		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":"always"`:                          "'tool_choice'",
+		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"web_search"}`:             "and not 'web_search'",
+		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"function","name":"f"}`:    "'tool_choice.name'",
+		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"mcp","server_label":"x"}`: "'tool_choice.server_label'",
+		`"previous_response_id":"resp_1","conversation":"c"`:                                           "only providing one of",
 		`"conversation":"conv_1"`:                                              "not found",
 		`"tools":[{"type":"function","name":"bad name"}]`:                      "bad name",
 		`"input":[{"type":"function_call_output","call_id":"c","output":"x"}]`: "No tool call found",

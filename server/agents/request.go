@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
@@ -43,8 +45,17 @@ func unsupported(r *server.Request) error {
 	case r.MaxToolCalls != nil && *r.MaxToolCalls < 1:
 		return server.Invalid("integer_below_min_value", "max_tool_calls", "Invalid 'max_tool_calls': integer below minimum value. Expected a value >= 1, but got %d instead.", *r.MaxToolCalls)
 	}
+	if refused == "" {
+		var wrong error
+		if refused, wrong = unknown(r); wrong != nil {
+			return wrong
+		}
+	}
 	if refused != "" {
 		return server.Invalid("unsupported_parameter", refused, "Unsupported parameter: '%s' is not supported by agents.", refused)
+	}
+	if _, err := choice(r); err != nil {
+		return err
 	}
 	for i, t := range r.Tools {
 		switch t := t.(type) {
@@ -65,6 +76,81 @@ func unsupported(r *server.Request) error {
 		if it.Type() == item.TypeItemReference {
 			return server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Item with id '%s' not found.", it.ID())
 		}
+	}
+	return nil
+}
+
+// unknown returns an error for a member of a request that the API does not have, and the name
+// of one that is known to have no effect here.
+func unknown(r *server.Request) (refused string, err error) {
+	if o := r.StreamOptions; o != nil {
+		if o.IncludeObfuscation != nil && *o.IncludeObfuscation { // deltas are not padded
+			return "stream_options.include_obfuscation", nil
+		}
+		for _, m := range o.Extra {
+			if m.Value != "null" {
+				return "", server.Invalid("unknown_parameter", "stream_options."+m.Name, "Unknown parameter: 'stream_options.%s'.", m.Name)
+			}
+		}
+	}
+	for _, m := range r.Extra {
+		switch {
+		case m.Value == "null":
+		case slices.Contains(beside, m.Name):
+		case m.Name == "presence_penalty" || m.Name == "frequency_penalty": // the response has them, and they are 0
+			if n, err := strconv.ParseFloat(string(m.Value), 64); err != nil || n != 0 {
+				return m.Name, nil
+			}
+		default:
+			return "", server.Invalid("unknown_parameter", m.Name, "Unknown parameter: '%s'.", m.Name)
+		}
+	}
+	return "", nil
+}
+
+// beside are members of requests that [api.Request] has no field for, and that ask for nothing: a
+// text as the input, the event of a WebSocket around the request, and what Codex says of itself.
+var beside = []string{"input", "type", "generate", "client_metadata"}
+
+// choice returns the tool choice of a request as the agent's model is told, to which the agent's
+// own tools are functions too. It is "" if the request declares no tools: then the client speaks
+// of its own, and has none.
+func choice(r *server.Request) (item.JSON, error) {
+	if len(r.Tools) == 0 || r.ToolChoice == "" || r.ToolChoice == "null" {
+		return "", nil
+	}
+	c, err := api.ParseToolChoice(r.ToolChoice)
+	if err != nil {
+		return "", server.Invalid("invalid_type", "tool_choice", "Invalid type for 'tool_choice': %v.", err)
+	}
+	switch c.Type {
+	case "":
+		if c.Mode != api.ModeAuto && c.Mode != api.ModeNone && c.Mode != api.ModeRequired {
+			return "", server.Invalid("invalid_value", "tool_choice", "Invalid value for 'tool_choice': '%s'. Supported values are: 'none', 'auto', and 'required'.", c.Mode)
+		}
+	case item.ToolMCP:
+		switch {
+		case c.ServerLabel != r.Model:
+			return "", server.Invalid("invalid_value", "tool_choice.server_label", "Invalid 'tool_choice.server_label': the agent's own tools have the label '%s'.", r.Model)
+		case c.Name == "":
+			return api.ChoiceRequired, nil
+		}
+		return api.ChooseFunction(c.Name), nil
+	case item.ToolFunction, item.ToolCustom, api.ChoiceTypeAllowed:
+	default:
+		return "", server.Invalid("unsupported_value", "tool_choice.type", "Unsupported value: the tool choice of a request to an agent is of the type 'function', 'custom', 'mcp' or 'allowed_tools', and not '%s'.", c.Type)
+	}
+	return r.ToolChoice, nil
+}
+
+// chosen returns an error if a tool choice names a tool that is not there.
+func chosen(choice item.JSON, names []string, own *tool.Set) error {
+	c, err := api.ParseToolChoice(choice)
+	if err != nil || c.Name == "" || slices.Contains(names, c.Name) {
+		return err
+	}
+	if _, ok := own.Lookup(c.Name); !ok {
+		return server.Invalid("invalid_value", "tool_choice.name", "Invalid 'tool_choice.name': there is no tool called '%s'.", c.Name)
 	}
 	return nil
 }
@@ -150,9 +236,14 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		a.Tools, names = append(slices.Clip(a.Tools), t), append(names, name)
 	}
 	to := &a.Request
-	if len(names) > 0 && r.ToolChoice != "" {
-		to.ToolChoice = r.ToolChoice
+	picked, err := choice(r)
+	if err == nil {
+		err = chosen(picked, names, set)
 	}
+	if err != nil {
+		return nil, err
+	}
+	setText(&to.ToolChoice, picked)
 	if r.ParallelToolCalls != nil {
 		to.ParallelToolCalls = r.ParallelToolCalls
 		if !*r.ParallelToolCalls {
@@ -164,6 +255,7 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 	setValue(&to.TopLogprobs, r.TopLogprobs)
 	setValue(&to.MaxOutputTokens, r.MaxOutputTokens)
 	setValue(&to.Reasoning, r.Reasoning)
+	setValue(&to.PromptCacheOptions, r.PromptCacheOptions)
 	setText(&to.Text, r.Text)
 	setText(&to.ServiceTier, r.ServiceTier)
 	setText(&to.PromptCacheKey, r.PromptCacheKey)
