@@ -36,7 +36,7 @@ func (s *Server) pair() *Server {
 		if o.NewID == nil {
 			o.NewID = s.NewID
 		}
-		o.MaxBody, o.Silence = cmp.Or(o.MaxBody, s.MaxBody), cmp.Or(o.Silence, s.Silence)
+		o.MaxBody, o.Silence, o.Patience = cmp.Or(o.MaxBody, s.MaxBody), cmp.Or(o.Silence, s.Silence), cmp.Or(o.Patience, s.Patience)
 		o.ErrorLog = cmp.Or(o.ErrorLog, s.ErrorLog)
 		s.other, o.other = o, s
 	})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -57,6 +58,35 @@ func Hold(ctx context.Context, n int64) error {
 	return nil
 }
 
+// readHeld reads all, up to limit bytes, and holds the memory for it until ctx is done.
+func readHeld(ctx context.Context, from io.Reader, limit int64) ([]byte, error) {
+	const first = 4 << 10
+	data := make([]byte, 0, first)
+	if err := Hold(ctx, first); err != nil {
+		return nil, err
+	}
+	for {
+		n, err := from.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case int64(len(data)) > limit:
+			return nil, errTooLong
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil:
+			return nil, err
+		case len(data) < cap(data):
+			continue
+		}
+		if err := Hold(ctx, int64(cap(data))); err != nil {
+			return nil, err
+		}
+		data = append(make([]byte, 0, 2*cap(data)), data...)
+	}
+}
+
+var errTooLong = errors.New("it is too long")
+
 // Outcome is what became of a request that [Server].Admit let in.
 type Outcome struct {
 	// ID and Status are those of the response. They are "" if there is none, because the
@@ -68,6 +98,18 @@ type Outcome struct {
 	// Cost and Model are what the backend set in the [Writer].
 	Cost  float64
 	Model string
+}
+
+type spentKey struct{}
+
+// Spend tells [Server].Admit what a [Compactor] has used: the Usage, Cost and Model of o, in place
+// of what was told before. It counts also if Compact then returns an error. ctx is the context
+// that Compact was called with; for others Spend does nothing. It must not be called by several
+// goroutines at once, nor after Compact has returned.
+func Spend(ctx context.Context, o Outcome) {
+	if spent, ok := ctx.Value(spentKey{}).(*Outcome); ok {
+		spent.Usage, spent.Cost, spent.Model = o.Usage, o.Cost, o.Model
+	}
 }
 
 // mayAnswer refuses answers to requests for approval from a caller that may only see

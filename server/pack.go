@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -44,37 +43,40 @@ func Pack(history []item.Item) (packed item.Item, err error) {
 	return item.New(&item.Compaction{ID: idPrefix(item.TypeCompaction) + "_" + rand.Text(), EncryptedContent: text.String()})
 }
 
-// unpack returns the history in an item that Pack made, of at most limit bytes. ours is false
-// for other items.
-func unpack(it item.Item, limit int64) (history []item.Item, ours bool, err error) {
+// unpack returns the history in an item that Pack made, of at most limit bytes, and its size. ours
+// is false for other items. The memory is held until ctx is done.
+func unpack(ctx context.Context, it item.Item, limit int64) (history []item.Item, size int64, ours bool, err error) {
 	if it.Type() != item.TypeCompaction {
-		return nil, false, nil
+		return nil, 0, false, nil
 	}
 	v, err := item.As[item.Compaction](it)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, false, err
 	}
 	text, ours := strings.CutPrefix(v.EncryptedContent, packedPrefix)
 	if !ours {
-		return nil, false, nil
+		return nil, 0, false, nil
 	}
 	from := flate.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
-	list, err := io.ReadAll(io.LimitReader(from, limit+1))
-	if err == nil && int64(len(list)) > limit {
-		err = errors.New("the history is too long")
-	}
+	list, err := readHeld(ctx, from, limit)
 	if err != nil {
-		return nil, true, err
+		return nil, 0, true, err
 	}
 	history, err = item.ParseList(string(list))
-	return history, true, err
+	return history, int64(len(list)), true, err
 }
 
-// unpacked returns an input with histories in place of the items that hold them.
+// unpacked returns an input with histories in place of the items that hold them. Together they
+// may be as large as a request. V5
 func (s *Server) unpacked(ctx context.Context, input []item.Item) (whole []item.Item, _ *Error) {
+	left := s.limit()
 	for i, it := range input {
-		history, ours, err := unpack(it, s.limit())
+		history, size, ours, err := unpack(ctx, it, left)
+		left -= size
+		var full *Error
 		switch {
+		case errors.As(err, &full):
+			return nil, full.complete()
 		case !ours:
 			whole = append(whole, it)
 			continue

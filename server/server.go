@@ -28,7 +28,7 @@ type Server struct {
 	// and keeps their responses and conversations in its own Store. The Backend must then be
 	// a [ModelLister]. A conversation belongs to the first that answers in it; a request that
 	// continues something of the other one is refused. It gets the Admit, MaxBody, Now, NewID,
-	// Silence and ErrorLog of this server, unless it has its own, and is closed with it. It
+	// Silence, Patience and ErrorLog of this server, unless it has its own, and is closed with it. It
 	// cannot be used otherwise, nor have a server beside it.
 	Beside *Server
 	// Sessions serves the routes for front ends, at /antiphon/v1/sessions: see package
@@ -53,6 +53,10 @@ type Server struct {
 	// Silence is how long a stream may have nothing to send. Then it sends a comment, so
 	// that proxies keep it open, and a client that is gone is noticed. 0 means 15 seconds.
 	Silence time.Duration
+	// Patience is how long a client of a WebSocket may take to read a message, to go on sending
+	// one, or to answer a ping while it gets a response. 0 means 30 seconds. The HTTP server
+	// around this one bounds other connections.
+	Patience time.Duration
 	// ErrorLog receives the errors of the backend and the store that are not sent to
 	// clients. Nil means the log package's standard logger.
 	ErrorLog *log.Logger

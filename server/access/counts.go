@@ -19,6 +19,10 @@ type Bounds struct {
 	// Requests is the number of HTTP requests, WebSockets and open streams at once. The
 	// default is 2048.
 	Requests int
+	// Sockets is the number of WebSockets of one key. When it opens another one, that of its own is
+	// closed that has waited longest for a request. The default is 64. All keys together have half
+	// as many as there may be Requests, by the same rule.
+	Sockets int
 	// Connections is the number of connections. When another one comes, the one that has
 	// waited longest without a request is closed. The default is 4096.
 	Connections int
@@ -39,6 +43,7 @@ func or[T int | int64 | time.Duration](v, otherwise T) T {
 
 func (b *Bounds) running() int            { return or(b.Running, 256) }
 func (b *Bounds) requests() int           { return or(b.Requests, 2048) }
+func (b *Bounds) sockets() int            { return or(b.Sockets, 64) }
 func (b *Bounds) connections() int        { return or(b.Connections, 4096) }
 func (b *Bounds) body() int64             { return or(b.Body, 64<<20) }
 func (b *Bounds) bodies() int64           { return or(b.Bodies, 512<<20) }
@@ -57,7 +62,7 @@ type Counts struct {
 	// Running are the responses that are being made, Requests the HTTP requests with open
 	// streams and WebSockets, and Connections all connections.
 	Running, Requests, Connections int
-	// Dropped are the connections that were closed to make room for others, and Overloaded
+	// Dropped are the connections and WebSockets that were closed to make room for others, and Overloaded
 	// the requests that were refused because all places were taken.
 	Dropped, Overloaded int64
 	// Served are the requests that were answered.

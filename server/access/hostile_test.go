@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
+
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/access"
@@ -91,6 +93,86 @@ func TestIdleSockets(t *testing.T) {
 				t.Errorf("%d dropped, %d open", c.Dropped, c.Connections)
 			}
 		})
+	}
+}
+
+// socket opens a WebSocket with a key.
+func (w *guarded) socket(key string) (*websocket.Conn, *http.Response) {
+	w.t.Helper()
+	conn, resp, _ := websocket.Dial(w.t.Context(), "ws://"+w.at+"/v1/responses", &websocket.DialOptions{HTTPClient: w.client, HTTPHeader: http.Header{"Authorization": {"Bearer " + w.keys[key]}}})
+	if conn != nil {
+		w.t.Cleanup(func() { _ = conn.CloseNow() })
+	}
+	return conn, resp
+}
+
+// ask makes a response in a WebSocket, up to the event with the text until.
+func (w *guarded) ask(conn *websocket.Conn, until string) {
+	w.t.Helper()
+	if err := conn.Write(w.t.Context(), websocket.MessageText, []byte(`{"type":"response.create",`+hello[1:])); err != nil {
+		w.t.Fatal(err)
+	}
+	for {
+		_, data, err := conn.Read(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if strings.Contains(string(data), until) {
+			return
+		}
+	}
+}
+
+// WebSockets that wait for a request make room: a key has a few, and all keys together leave
+// places for other requests. Those in which a response is made stay. V5
+func TestIdleWebSockets(t *testing.T) {
+	busy, end := make(chan struct{}, 2), make(chan struct{})
+	w := world(t, &access.Guard{Bounds: access.Bounds{Sockets: 2, Requests: 6}}, func(ctx context.Context, r *server.Request, w *server.Writer) error {
+		if c, _ := server.CallerOf(ctx); c.Key == "a" {
+			_ = w.Text("first")
+			busy <- struct{}{}
+			<-end
+		}
+		return echo(ctx, r, w)
+	}, access.Key{Name: "a"}, access.Key{Name: "b"}, access.Key{Name: "c"})
+	closed := func(conn *websocket.Conn) {
+		t.Helper()
+		if _, _, err := conn.Read(t.Context()); err == nil || t.Context().Err() != nil {
+			t.Error("an idle WebSocket stays:", err)
+		}
+	}
+	var of [3]*websocket.Conn
+	for i := range of { // the third makes the first go
+		of[i], _ = w.socket("b")
+	}
+	closed(of[0])
+	w.ask(of[1], "response.completed") // now the other one has waited longer
+	first, _ := w.socket("a")
+	w.ask(first, "first")
+	<-busy
+	second, _ := w.socket("a") // the fourth of all
+	closed(of[2])
+	w.ask(second, "first")
+	<-busy
+	if conn, resp := w.socket("a"); conn != nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("a third one with all in use: %v", resp)
+	}
+	if conn, _ := w.socket("c"); conn == nil {
+		t.Error("another key gets none")
+	}
+	closed(of[1])
+	w.create("b", hello)
+	close(end)
+	for _, conn := range []*websocket.Conn{first, second} {
+		for last := ""; !strings.Contains(last, "response.completed"); {
+			_, data, err := conn.Read(t.Context())
+			if last = string(data); err != nil {
+				t.Fatal("a WebSocket in use was closed:", err)
+			}
+		}
+	}
+	if c := w.g.Counts(); c.Dropped != 3 {
+		t.Errorf("%d dropped", c.Dropped)
 	}
 }
 
