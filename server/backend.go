@@ -144,7 +144,7 @@ type TokenCounter interface {
 // Compactor is a [Backend] that can replace a history by something shorter.
 type Compactor interface {
 	// Compact returns the replacement of the request's items. The server sets the ID
-	// and the time if they are missing.
+	// and the time if they are missing. What it costs is told by [Spend].
 	Compact(ctx context.Context, r *Request) (*api.Compacted, error)
 }
 

@@ -169,3 +169,48 @@ type wrapping struct{ Store }
 func (w wrapping) Delete(ctx context.Context, id string) error {
 	return fmt.Errorf("deleting %s: %w", id, w.Store.Delete(ctx, id))
 }
+
+// Each event of a long stream costs the same: those before it are not copied. L9
+func TestManyEvents(t *testing.T) {
+	const n = 10_000
+	j := &job{}
+	if got := testing.AllocsPerRun(1, func() {
+		for range n {
+			j.add(api.Event{})
+		}
+	}); got > n/10 {
+		t.Errorf("%v allocations for %d events", got, n)
+	}
+}
+
+// compactor compacts, and spends.
+type compactor struct {
+	BackendFunc
+	fails bool
+}
+
+func (c compactor) Compact(ctx context.Context, _ *Request) (*api.Compacted, error) {
+	Spend(ctx, Outcome{Usage: &api.Usage{InputTokens: 7, TotalTokens: 7}, Cost: 0.5, Model: "m-2"})
+	if c.fails {
+		return nil, errors.New("no room")
+	}
+	return &api.Compacted{Output: []item.Item{item.User("short")}}, nil
+}
+
+// What a compaction has cost counts, also if there is none in the end.
+func TestCompactCosts(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		var got Outcome
+		s := &Server{ErrorLog: log.New(io.Discard, "", 0), Backend: compactor{fails: fails}, Admit: func(context.Context, *Request) (func(Outcome), error) {
+			return func(o Outcome) { got = o }, nil
+		}}
+		post(s, "/v1/responses/compact", `{"model":"m","input":"x"}`)
+		want := item.StatusCompleted
+		if fails {
+			want = item.StatusFailed
+		}
+		if got.ID == "" || got.Status != want || got.Cost != 0.5 || got.Model != "m-2" || got.Usage == nil || got.Usage.TotalTokens != 7 {
+			t.Errorf("fails %v: %+v", fails, got)
+		}
+	}
+}

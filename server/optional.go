@@ -5,6 +5,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,12 +33,15 @@ func (s *Server) compact(c *call) *Error {
 		}
 		var o Outcome
 		defer func() { done(o) }()
-		got, err := s.Backend.(Compactor).Compact(c.r.Context(), r)
+		got, err := s.Backend.(Compactor).Compact(context.WithValue(c.r.Context(), spentKey{}, &o), r)
 		if err != nil {
+			if o.Cost != 0 || o.Usage != nil { // it was asked for all the same
+				o.ID, o.Status = s.newID("resp_"), item.StatusFailed
+			}
 			return nil, err
 		}
 		got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
-		o = Outcome{ID: got.ID, Status: item.StatusCompleted, Usage: got.Usage}
+		o.ID, o.Status, o.Usage = got.ID, item.StatusCompleted, cmp.Or(got.Usage, o.Usage)
 		return got, nil
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -59,7 +58,7 @@ func (c *scribe) stir() {
 // add leaves events for the scribe. The caller must hold mu.
 func (j *job) add(events ...api.Event) {
 	if c := j.scribe; c == nil {
-		j.rec.Events = append(slices.Clip(j.rec.Events), events...)
+		j.rec.Events = append(j.rec.Events, events...) // who follows reads only those that were there
 	} else if !c.over && !j.w.differs {
 		c.pending = append(c.pending, events...)
 		c.stir()

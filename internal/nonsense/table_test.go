@@ -322,6 +322,7 @@ var functions = []function{
 	{"server", "CallerOf", server.CallerOf},
 	{"server", "WithHold", server.WithHold},
 	{"server", "Hold", server.Hold},
+	{"server", "Spend", server.Spend},
 	{"server", "CheckPairs", server.CheckPairs},
 	{"server", "Invalid", server.Invalid},
 	{"server", "LoopbackOnly", server.LoopbackOnly},

@@ -64,6 +64,7 @@ type Guard struct {
 
 	accounts accounts
 	counts   counts
+	sockets  sockets
 
 	mu       sync.Mutex
 	projects map[string]*server.Server
@@ -111,9 +112,9 @@ func (g *Guard) now() time.Time {
 type request struct {
 	g      *Guard
 	w      *writer
-	key    *Key // nil without keys
-	token  bool // the key says what a token allows
-	socket bool
+	key    *Key    // nil without keys
+	token  bool    // the key says what a token allows
+	socket *socket // nil for other requests
 
 	mu      sync.Mutex
 	waits   int64 // requests for responses so far
@@ -196,8 +197,16 @@ func (req *request) serve(r *http.Request) *server.Error {
 		return wrong
 	}
 	defer body.release()
-	req.socket = server.Pattern(r) == socketRoute
 	ctx := server.WithHold(context.WithValue(r.Context(), requestKey{}, req), g.hold)
+	if server.Pattern(r) == socketRoute {
+		var end context.CancelFunc
+		ctx, end = context.WithCancel(ctx)
+		defer end()
+		if req.socket, wrong = g.sockets.open(req.key, g, end); wrong != nil {
+			return wrong
+		}
+		defer req.socket.closed()
+	}
 	if req.key != nil {
 		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Approves: req.key.May(ScopeApprove), URLs: req.key.May(ScopeURLs)})
 	}
@@ -375,6 +384,9 @@ func (g *Guard) of(project string) (*server.Server, error) {
 	if s.MaxBody == 0 {
 		s.MaxBody = g.Bounds.body()
 	}
+	if s.Patience == 0 {
+		s.Patience = g.Bounds.patience()
+	}
 	if g.projects == nil {
 		g.projects = map[string]*server.Server{}
 	}
@@ -394,9 +406,11 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 		left()
 		return nil, err
 	}
+	req.socket.works(1)
 	model := r.Model
 	return func(o server.Outcome) {
 		left()
+		req.socket.works(-1)
 		u := Use{Project: req.project, Agent: model}
 		if held != nil {
 			u.Key, u.KeyID = held.key.Name, held.key.ID
@@ -438,8 +452,38 @@ func (g *Guard) record(u *Use, o server.Outcome) {
 	}
 }
 
-// bytesPerToken is for estimates.
-const bytesPerToken = 4
+const (
+	bytesPerToken = 4 // in estimates
+	// dataTokens is what an image or a file counts in estimates: its bytes say little about it.
+	dataTokens = 1500
+	// dataBytes is the length from which text without spaces is taken for the data of one.
+	dataBytes = 4 << 10
+)
+
+// tokensOf estimates the tokens of a request. The data of images and files is base64, and has
+// many times more bytes than what it shows has tokens.
+func tokensOf(request string) (n int64) {
+	data, text := 0, 0 // bytes of the data that may be one, and of all that is none
+	end := func() {
+		if data >= dataBytes {
+			n += min(dataTokens, int64(data/bytesPerToken))
+		} else {
+			text += data
+		}
+		data = 0
+	}
+	for i := range len(request) {
+		switch c := request[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/', c == '=', c == '\\': // some escape the slash
+			data++
+		default:
+			end()
+			text++
+		}
+	}
+	end()
+	return n + int64(text/bytesPerToken)
+}
 
 // reserve reserves the limits of the key.
 func (req *request) reserve(r *server.Request) (*reservation, error) {
@@ -451,7 +495,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	again := req.waits > 0 // the first was counted as the HTTP request
 	req.waits++
 	req.mu.Unlock()
-	if req.socket && !req.still() {
+	if req.socket != nil && !req.still() {
 		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
 	}
 	if again {
@@ -461,7 +505,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 			}
 		}
 	}
-	least := int64(len(r.Object.JSON()) / bytesPerToken)
+	least := tokensOf(r.Object.JSON())
 	estimate := least
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
 		estimate += *r.MaxOutputTokens

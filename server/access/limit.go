@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
@@ -154,7 +155,8 @@ func (a *accounts) settle(r *reservation, o server.Outcome, now time.Time) (toke
 	if o.Usage != nil {
 		tokens = max(o.Usage.TotalTokens, o.Usage.InputTokens+o.Usage.OutputTokens)
 	}
-	if o.ID != "" && o.Status != "completed" { // the endpoint may have counted what it did not report
+	// Of a response that broke off, the endpoint may have counted what it did not report.
+	if o.ID != "" && o.Status != item.StatusCompleted && (o.Status != item.StatusIncomplete || o.Usage == nil) {
 		tokens = max(tokens, r.least)
 	}
 	a.mu.Lock()

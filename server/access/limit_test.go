@@ -124,6 +124,39 @@ func TestLimitsAfterCancel(t *testing.T) {
 	}
 }
 
+// The data of an image is not text: it takes little of a limit, and a response that ended early
+// counts what was reported.
+func TestTokensOfImages(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	w := world(t, &access.Guard{}, func(_ context.Context, r *server.Request, w *server.Writer) error {
+		begun <- struct{}{}
+		<-end
+		w.Usage(api.Usage{InputTokens: 60, OutputTokens: 20, TotalTokens: 80})
+		_ = w.Text("x")
+		return w.Incomplete("max_output_tokens")
+	}, access.Key{Name: "a", Limits: access.Limits{Tokens: 10_000}})
+	picture := "data:image/png;base64,iVBORw0KGgo" + strings.Repeat("A", 1_000_001) // as long as the rest is a multiple of four
+	body := `{"model":"m","input":[{"role":"user","content":[{"type":"input_image","detail":"auto","image_url":"` + picture + `"}]}]}`
+	done := make(chan string)
+	for range 2 {
+		go func() {
+			resp := w.open("a", "POST", "responses", body)
+			resp.Body.Close()
+			done <- resp.Status + ", left " + resp.Header.Get("x-ratelimit-remaining-tokens")
+		}()
+		select {
+		case <-begun: // both at once
+		case refused := <-done:
+			t.Fatal(refused)
+		}
+	}
+	close(end)
+	<-done
+	if last := <-done; last != "200 OK, left 9840" {
+		t.Error(last)
+	}
+}
+
 func TestCostADay(t *testing.T) {
 	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Cost: 1}})
 	list, err := w.g.Keys.List()

@@ -175,7 +175,13 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (made *api.Com
 	err = b.aside(ctx, r, func(it *aside) error {
 		usage := &api.Usage{InputDetails: &api.InputTokensDetails{CachedTokens: 0, CacheWriteTokens: new(int64(0))}, OutputDetails: &api.OutputTokensDetails{}}
 		if !rehearsed(it.agent.Model) {
+			before := len(it.host.Session.Log())
 			done, err := it.agent.Compact(ctx, it.host.Session)
+			log := it.host.Session.Log()[before:] // it has what a compaction that failed has used, too
+			cost, _ := pricesOf(log)
+			if spent := usageOf(log); cost != 0 || spent.TotalTokens != 0 {
+				server.Spend(ctx, server.Outcome{Usage: &spent, Cost: cost})
+			}
 			if done != nil && done.Usage != nil {
 				usage = done.Usage
 			}
