@@ -105,7 +105,7 @@ func TestSocketDeadClient(t *testing.T) {
 }
 
 // A client may be silent between its requests, and need not answer pings then.
-func TestSocketIdle(t *testing.T) {
+func TestSocketWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{Backend: BackendFunc(func(_ context.Context, _ *Request, w *Writer) error { return w.Text("y") })}
 		conn, raw := socketOf(t, s)
