@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -109,6 +110,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	}
 	err = t.guarded(func() error { return t.hold(ctx) })
 	err = errors.Join(err, t.close(), t.face.close())
+	t.undraft()
 	switch {
 	case t.detached.Load():
 		fmt.Fprintf(std.err, "antiphon: workers go on with the session %s (antiphon work status says how); antiphon chat --attach %s%s shows it\n", printable(t.name()), quoted(t.name()), t.chat.again())
@@ -221,16 +223,18 @@ type dialogue struct {
 	others     bool         // what somebody else said comes next
 	held       []string     // prompts that were typed while the session ran elsewhere
 	here       atomic.Pointer[openSession]
-	older      map[string]bool // keys of deliveries that were there when the session was opened
-	tried      map[string]bool // keys of deliveries for which a turn was begun
-	began      int64           // the entry that began the last run
-	recalled   int64           // the last entry that was shown before the session was open
-	moved      string          // why the session goes on elsewhere, or ""
-	taken      string          // why it was taken from workers, or ""
-	detached   atomic.Bool     // it was left to workers
-	left       bool            // the person has left a session that runs elsewhere
-	ran        []string        // what says which shell lines the person ran, for the next message
-	ranAt      string          // the file that keeps them, or ""
+	older      map[string]bool   // keys of deliveries that were there when the session was opened
+	tried      map[string]bool   // keys of deliveries for which a turn was begun
+	began      int64             // the entry that began the last run
+	recalled   int64             // the last entry that was shown before the session was open
+	moved      string            // why the session goes on elsewhere, or ""
+	taken      string            // why it was taken from workers, or ""
+	detached   atomic.Bool       // it was left to workers
+	left       bool              // the person has left a session that runs elsewhere
+	ran        []string          // what says which shell lines the person ran, for the next message
+	ranAt      string            // the file that keeps them, or ""
+	drafts     map[string]string // files of drafts, by what they belong to
+	draftLocks []*filelock.Lock  // of those files
 	toolNames  atomic.Pointer[[]string]
 	calls      *outline
 	pictures   sync.Map        // pasted ones that may be sent, by their paths
@@ -255,8 +259,10 @@ func (t *dialogue) hold(ctx context.Context) error {
 			return err
 		case t.moved != "":
 		case strings.HasPrefix(text, "!"):
+			t.face.sent(text)
 			t.shellLine(ctx, text)
 		case strings.HasPrefix(text, "/"):
+			t.face.sent(text)
 			err = t.command(ctx, text)
 		default:
 			err = t.turn(ctx, text)
@@ -515,7 +521,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 
 // draft returns the file that keeps what is written and not sent: beside the default place
 // of sessions, readable only by the user. Before anything was said it belongs to the agent's
-// file, because the session is not kept.
+// file, because the session is not kept. No other terminal has the same file, until undraft.
 func (t *dialogue) draft() string {
 	usual, err := dataFile(t.env)
 	if err != nil {
@@ -525,7 +531,55 @@ func (t *dialogue) draft() string {
 	if t.host != nil && t.host.Fresh() {
 		name = "new-" + session.Fingerprint(t.info.Path)
 	}
-	return filepath.Join(filepath.Dir(usual), "drafts", name)
+	path, claimed := t.drafts[name]
+	if !claimed {
+		path = t.claim(filepath.Join(filepath.Dir(usual), "drafts"), name)
+		if t.drafts == nil {
+			t.drafts = map[string]string{}
+		}
+		t.drafts[name] = path
+	}
+	return path
+}
+
+// mostDrafts is the number of terminals that keep a draft for one session.
+const mostDrafts = 16
+
+// claim takes a file for the draft that no other terminal has taken: one that a terminal has left
+// behind, or else a new one. It returns "" if there are too many.
+func (t *dialogue) claim(dir, name string) string {
+	var all, left []string
+	for n := 1; n <= mostDrafts; n++ {
+		path := filepath.Join(dir, name)
+		if n > 1 {
+			path += fmt.Sprintf("-%d", n)
+		}
+		all = append(all, path)
+		for _, file := range []string{path, path + ".ran"} {
+			if _, err := os.Lstat(file); err == nil {
+				left = append(left, path)
+			}
+		}
+	}
+	for _, path := range append(left, all...) {
+		lock, err := filelock.TakeWithin(context.Background(), filepath.Join(filepath.Dir(dir), "draft-locks", filepath.Base(path)), 0)
+		if busy := new(filelock.BusyError); errors.As(err, &busy) {
+			continue
+		}
+		if err == nil { // otherwise there are no locks here
+			t.draftLocks = append(t.draftLocks, lock)
+		}
+		return path
+	}
+	return ""
+}
+
+// undraft lets other terminals have the files of the drafts.
+func (t *dialogue) undraft() {
+	for _, lock := range t.draftLocks {
+		_ = lock.Release() // the system does it, too, at the end of the process
+	}
+	t.drafts, t.draftLocks = nil, nil
 }
 
 // typedText returns what a person typed of a message, without the files that went with it: those

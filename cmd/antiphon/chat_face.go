@@ -28,6 +28,10 @@ type face interface {
 	endText()
 	// next waits for the next prompt. The error is io.EOF when the person leaves.
 	next(ctx context.Context) (string, error)
+	// sent says that a prompt of next needs not be kept as a draft any more; unsent makes it the
+	// draft again.
+	sent(text string)
+	unsent(text string)
 	// working says that a reply is under way until end is called.
 	working(stop func(), steer func(string) error) (end func())
 	// watching is like working, for what another program does: it goes on when the person
@@ -113,6 +117,8 @@ func (f *liveFace) lines() io.Reader                                  { return f
 func (f *liveFace) width() int                                        { return f.t.Width() }
 func (f *liveFace) endText()                                          { f.t.EndText() }
 func (f *liveFace) next(ctx context.Context) (string, error)          { return f.t.Next(ctx) }
+func (f *liveFace) sent(text string)                                  { f.t.Sent(text) }
+func (f *liveFace) unsent(text string)                                { f.t.Unsent(text) }
 func (f *liveFace) working(stop func(), s func(string) error) func()  { return f.t.Working(stop, s) }
 func (f *liveFace) watching(stop func(), s func(string) error) func() { return f.t.Watching(stop, s) }
 func (f *liveFace) asking() func()                                    { return f.t.Ask() }

@@ -79,6 +79,7 @@ func TestRanIsKept(t *testing.T) {
 	one, _ := talk("a")
 	one.ran = []string{ranHead + "make test\n3 failed", ranHead + "ls\nx"}
 	one.keepRan()
+	one.undraft()
 	two, screen := talk("a")
 	two.recallRan()
 	if !slices.Equal(two.ran, one.ran) || !strings.Contains(screen.String(), "the output of ! make test goes with your next message") {
@@ -100,6 +101,38 @@ func TestRanIsKept(t *testing.T) {
 	}
 	if other, _ := talk("b"); other.ran != nil {
 		t.Errorf("another conversation has %q", other.ran)
+	}
+}
+
+// TestDraftOfItsOwn proves that two terminals with one conversation, or with new ones of one file, do
+// not share a draft, and that what a terminal left behind goes to the next one. J1
+func TestDraftOfItsOwn(t *testing.T) {
+	data := t.TempDir()
+	drafts := filepath.Join(data, "antiphon", "drafts")
+	open := func() *dialogue {
+		return &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "a"}}
+	}
+	one, two := open(), open()
+	if one.draft() != filepath.Join(drafts, "a") {
+		t.Errorf("the first has %s", one.draft())
+	}
+	if one.draft() != filepath.Join(drafts, "a") {
+		t.Error("asked again, it has another one")
+	}
+	if two.draft() != filepath.Join(drafts, "a-2") {
+		t.Errorf("the second has %s", two.draft())
+	}
+	if two.info.ID = "b"; two.draft() != filepath.Join(drafts, "b") {
+		t.Errorf("another conversation has %s", two.draft())
+	}
+	if err := os.MkdirAll(drafts, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(drafts, "a-2"), "left")
+	two.undraft()
+	one.undraft()
+	if three := open(); three.draft() != filepath.Join(drafts, "a-2") {
+		t.Errorf("what was left is not found: %s", three.draft())
 	}
 }
 

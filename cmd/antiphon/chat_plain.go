@@ -67,6 +67,8 @@ func (f *plainFace) endText()                  {}
 func (f *plainFace) status(string)             {}
 func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
 func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
+func (f *plainFace) sent(string)               {}
+func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.err, "(the message was not sent)") }
 func (f *plainFace) remember([]string, string) {}
 func (f *plainFace) mode() string              { return cmp.Or(f.chosen, modeAsk) }
 func (f *plainFace) setMode(name string)       { f.chosen = name }

@@ -47,6 +47,12 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	a, err := t.host.Agent(work)
 	var said []item.Item
 	var noted *watchFiles
+	kept := text == "" // by the session
+	defer func() {
+		if !kept {
+			t.face.unsent(text)
+		}
+	}()
 	if err == nil {
 		said, err = t.message(work, text)
 	}
@@ -72,9 +78,13 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 				t.spoke = true
 				t.face.remember(nil, t.draft())
 			}
-			if len(said) > 0 && t.ran != nil {
-				t.ran = nil
-				t.keepRan()
+			if !kept && isInput(ev) {
+				kept = true
+				t.face.sent(text)
+				if t.ran != nil {
+					t.ran = nil
+					t.keepRan()
+				}
 			}
 			if err := t.print.show(ev); err != nil {
 				return err
@@ -100,6 +110,15 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
 	}
 	return nil
+}
+
+// isInput reports whether the session has kept something that was said.
+func isInput(ev agent.Event) bool {
+	e, ok := ev.(agent.Recorded)
+	if ok {
+		_, ok = e.Body.(session.InputItem)
+	}
+	return ok
 }
 
 // message returns a prompt as an item, with the files that it names behind @.

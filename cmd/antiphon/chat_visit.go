@@ -227,11 +227,22 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 	t := v.t
 	name, isCommand := strings.CutPrefix(strings.TrimSpace(text), "/")
 	name, _, _ = strings.Cut(name, " ")
+	if isCommand || strings.HasPrefix(text, "!") {
+		t.face.sent(text)
+	}
 	if strings.HasPrefix(text, "!") {
 		fmt.Fprintln(t.std.err, "!! a shell line needs the conversation here: /take takes it")
 		return false, nil
 	}
 	if !isCommand {
+		kept := false
+		defer func() {
+			if kept {
+				t.face.sent(text)
+			} else {
+				t.face.unsent(text)
+			}
+		}()
 		said := []item.Item{item.User(text)}
 		if names := filesIn(text); v.there != nil && len(names) > 0 {
 			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
@@ -242,6 +253,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			}
 		}
 		err := v.src.say(ctx, true, said...)
+		kept = err == nil
 		switch refused := new(server.Error); {
 		case errors.As(err, &refused):
 			fmt.Fprintln(t.std.err, "!! "+printable(refused.Message))

@@ -205,7 +205,8 @@ func (c *chatCommand) runRemote(ctx context.Context, std stdio, env environment,
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if err = errors.Join(err, t.face.close()); t.left {
+	err = errors.Join(err, t.face.close())
+	if t.undraft(); t.left {
 		fmt.Fprintf(std.err, "antiphon: left %s; antiphon chat --attach %s returns\n", printable(c.Attach), quoted(c.Attach))
 	}
 	return err

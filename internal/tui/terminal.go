@@ -89,6 +89,7 @@ type Terminal struct {
 	line    *string // the command line of vi, or what is searched
 	sought  sought
 	queue   []string
+	taken   []string           // by Next, and in no other place yet
 	stop    func()             // ends the work, or nil if nothing works
 	steer   func(string) error // says something to the work
 	pending bool               // a question waits until keys are its answer; see grace
@@ -576,7 +577,12 @@ func (t *Terminal) keep() {
 	if t.find.on {
 		text = t.compose.whole(t.find.before.text)
 	}
-	text = strings.Join(append(slices.Clone(t.queue), text), "\n")
+	if waiting := slices.Concat(t.taken, t.queue); len(waiting) > 0 {
+		if text != "" {
+			waiting = append(waiting, text)
+		}
+		text = strings.Join(waiting, "\n")
+	}
 	if text == t.kept {
 		return
 	}
@@ -593,7 +599,8 @@ func (t *Terminal) keep() {
 }
 
 // Next waits for the next prompt and shows it in the transcript. It returns [io.EOF] when
-// the person leaves.
+// the person leaves. The prompt stays in the file of the draft until [Terminal.Sent] or
+// [Terminal.Unsent].
 func (t *Terminal) Next(ctx context.Context) (string, error) {
 	for {
 		t.mu.Lock()
@@ -604,6 +611,7 @@ func (t *Terminal) Next(ctx context.Context) (string, error) {
 		if len(t.queue) > 0 {
 			text := t.queue[0]
 			t.queue = t.queue[1:]
+			t.taken = append(t.taken, text)
 			t.say("› ", text)
 			t.mu.Unlock()
 			return text, nil
@@ -616,6 +624,33 @@ func (t *Terminal) Next(ctx context.Context) (string, error) {
 			return "", context.Cause(ctx)
 		}
 	}
+}
+
+// Sent says that a prompt of [Terminal.Next] is kept elsewhere, or needs not be kept. A text that
+// is none changes nothing.
+func (t *Terminal) Sent(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.forget(text) {
+		t.keep()
+	}
+}
+
+// Unsent puts a prompt of [Terminal.Next] back into the draft, before what is there.
+func (t *Terminal) Unsent(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.forget(text)
+	t.put(text)
+	t.changed()
+}
+
+func (t *Terminal) forget(text string) bool {
+	i := slices.Index(t.taken, text)
+	if i >= 0 {
+		t.taken = slices.Delete(t.taken, i, i+1)
+	}
+	return i >= 0
 }
 
 // Working says that the program works until end is called: stop ends the work, and steer

@@ -631,6 +631,7 @@ func TestKeepDraft(t *testing.T) {
 	if text, err := b.t.Next(t.Context()); text != "hello" || err != nil {
 		t.Fatalf("next is %q, %v", text, err)
 	}
+	b.t.Sent("hello")
 	b.t.KeepDraft(one)
 	if b.t.compose.text != "" {
 		t.Errorf("the draft is %q again", b.t.compose.text)
@@ -643,6 +644,44 @@ func TestKeepDraft(t *testing.T) {
 	}
 	if _, err := os.Stat(one); !os.IsNotExist(err) {
 		t.Errorf("the first file is still there: %v", err)
+	}
+}
+
+// TestKeepTaken proves that a prompt that was taken stays in the file of the draft, before what is
+// written meanwhile, until it is kept elsewhere, and that one that was not sent is the draft again.
+func TestKeepTaken(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	path := filepath.Join(t.TempDir(), "draft")
+	b.t.KeepDraft(path)
+	take := func() {
+		t.Helper()
+		b.t.compose.set("hello")
+		b.press("enter", "")
+		if text, err := b.t.Next(t.Context()); text != "hello" || err != nil {
+			t.Fatalf("next is %q, %v", text, err)
+		}
+	}
+	kept := func(want string) {
+		t.Helper()
+		b.t.keep()
+		if text, _ := os.ReadFile(path); string(text) != want {
+			t.Errorf("the file holds %q, want %q", text, want)
+		}
+	}
+	take()
+	kept("hello")
+	b.t.compose.set("next")
+	kept("hello\nnext")
+	b.t.Sent("hello")
+	kept("next")
+	b.t.compose.set("")
+	take()
+	b.t.Sent("another")
+	kept("hello")
+	b.t.compose.set("next")
+	b.t.Unsent("hello")
+	if kept("hello\nnext"); b.t.compose.text != "hello\nnext" {
+		t.Errorf("the draft is %q", b.t.compose.text)
 	}
 }
 

@@ -1,0 +1,100 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// scriptedFace is what a person sees, in a test: plain lines, and what became of prompts.
+type scriptedFace struct {
+	*plainFace
+	kept, back []string // prompts that need not be kept as drafts, and that are drafts again
+	begun      func(stop func(), steer func(string) error)
+	copied     string
+}
+
+func (f *scriptedFace) sent(text string)   { f.kept = append(f.kept, text) }
+func (f *scriptedFace) unsent(text string) { f.back = append(f.back, text) }
+
+func (f *scriptedFace) working(stop func(), steer func(string) error) func() {
+	if f.begun != nil {
+		f.begun(stop, steer)
+	}
+	return func() {}
+}
+
+// conversing opens a conversation with an agent whose model plays a script, in a folder that becomes the
+// current one. What the person sees goes to the screen.
+func conversing(t *testing.T, script string) (d *dialogue, face *scriptedFace, screen *strings.Builder) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n")
+	write(t, filepath.Join(dir, "agent.script"), script)
+	screen = new(strings.Builder)
+	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
+	face = &scriptedFace{plainFace: newPlainFace(std)}
+	env := environment{"XDG_DATA_HOME": filepath.Join(dir, "data")}
+	d = &dialogue{chat: &chatCommand{Plain: true}, run: &runCommand{}, env: env, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}, mayLeave: map[string]bool{}}
+	d.cfg = host.Config{File: file, Workspace: dir}
+	d.cfg.Environment = env
+	h, err := host.Open(t.Context(), d.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		d.undraft()
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	d.host, d.info = h, h.Info
+	d.here.Store(&openSession{h.Store, h.Info})
+	d.printer(h.Session.Entries())
+	return d, face, screen
+}
+
+// inputs returns how many messages of the person a session has.
+func inputs(s *session.Session) (n int) {
+	for e := range s.Entries() {
+		if _, ok := e.Body.(session.InputItem); ok {
+			n++
+		}
+	}
+	return n
+}
+
+// TestUnsentComesBack proves that a prompt is kept as a draft until the session has it, and is the draft
+// again if the turn did not begin, because of a file that it names or because the person stopped it. J1
+func TestUnsentComesBack(t *testing.T) {
+	d, face, screen := conversing(t, "turn\n  say Yes.\n")
+	write(t, "empty.txt", "")
+	before := inputs(d.host.Session)
+	outside := write(t, filepath.Join(t.TempDir(), "x.txt"), "x")
+	for _, text := range []string{"see @empty.txt", "see @" + outside} {
+		if strings.Contains(text, outside) { // which is asked about
+			face.begun = func(stop func(), _ func(string) error) { stop() }
+		}
+		if err := d.turn(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+		if inputs(d.host.Session) != before || len(face.kept) > 0 || !slices.Equal(face.back, []string{text}) {
+			t.Errorf("%s: kept %q, back %q:\n%s", text, face.kept, face.back, screen)
+		}
+		face.back, face.begun = nil, nil
+	}
+	if err := d.turn(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if inputs(d.host.Session) != before+1 || !slices.Equal(face.kept, []string{"hello"}) || len(face.back) > 0 {
+		t.Errorf("kept %q, back %q:\n%s", face.kept, face.back, screen)
+	}
+}
