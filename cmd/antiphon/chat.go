@@ -230,6 +230,7 @@ type dialogue struct {
 	moved      string            // why the session goes on elsewhere, or ""
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
+	leaves     chan struct{}     // closed when a terminal that is gone has left it to workers, or cannot; nil if it does not
 	left       bool              // the person has left a session that runs elsewhere
 	ran        []string          // what says which shell lines the person ran, for the next message
 	ranAt      string            // the file that keeps them, or ""

@@ -131,9 +131,11 @@ func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
 		return ctx, nil
 	}
 	ctx, stop := context.WithCancel(ctx)
+	t.leaves = make(chan struct{})
 	var once sync.Once
 	lost := func() {
 		once.Do(func() {
+			defer close(t.leaves)
 			if err := t.handOver(context.WithoutCancel(ctx)); err != nil {
 				stop()
 			}
@@ -141,4 +143,18 @@ func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
 	}
 	hungUp.Store(&lost)
 	return ctx, lost
+}
+
+// handed waits until a terminal that is gone has left the work to workers, and reports whether it has.
+// A question that is open then is theirs.
+func (t *dialogue) handed(ctx context.Context) bool {
+	if t.leaves == nil {
+		return false
+	}
+	select {
+	case <-t.leaves:
+		return t.detached.Load()
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -60,7 +60,11 @@ func (t *dialogue) approve(ctx context.Context, q agent.ApprovalRequest) (agent.
 	case mode == modeEdits && t.edits(ctx, &q):
 		return byPerson(agent.Decision{Allow: true}, "terminal, in the mode edits"), nil
 	}
-	return t.who.approve(ctx, q)
+	d, err := t.who.approve(ctx, q)
+	if errors.Is(err, agent.ErrNobody) && t.handed(ctx) {
+		return agent.Decision{Later: true}, nil
+	}
+	return d, err
 }
 
 // edits reports whether a call does nothing but write to files in the workspace, and to none that a

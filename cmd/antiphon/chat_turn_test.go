@@ -4,12 +4,13 @@
 package main
 
 import (
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -43,22 +44,25 @@ func conversing(t *testing.T, script string) (d *dialogue, face *scriptedFace, s
 	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
 	face = &scriptedFace{plainFace: newPlainFace(std)}
 	env := environment{"XDG_DATA_HOME": filepath.Join(dir, "data")}
-	d = &dialogue{chat: &chatCommand{Plain: true}, run: &runCommand{}, env: env, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}, mayLeave: map[string]bool{}}
-	d.cfg = host.Config{File: file, Workspace: dir}
-	d.cfg.Environment = env
-	h, err := host.Open(t.Context(), d.cfg)
+	c := &chatCommand{File: file, Session: "work", Plain: true}
+	run, err := c.asRun(screen, env)
 	if err != nil {
 		t.Fatal(err)
 	}
+	cfg, err := run.config(env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}, mayLeave: map[string]bool{}}
+	if err := d.open(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
-		d.undraft()
-		if err := h.Close(); err != nil {
+		if err := d.close(); err != nil {
 			t.Error(err)
 		}
+		d.undraft()
 	})
-	d.host, d.info = h, h.Info
-	d.here.Store(&openSession{h.Store, h.Info})
-	d.printer(h.Session.Entries())
 	return d, face, screen
 }
 
@@ -96,5 +100,30 @@ func TestUnsentComesBack(t *testing.T) {
 	}
 	if inputs(d.host.Session) != before+1 || !slices.Equal(face.kept, []string{"hello"}) || len(face.back) > 0 {
 		t.Errorf("kept %q, back %q:\n%s", face.kept, face.back, screen)
+	}
+}
+
+// readerFunc is a reader.
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// TestLostWithQuestion proves that a question that is open when the terminal is gone waits for somebody
+// at the worker, if the work is left to workers: the call is not refused. D1
+func TestLostWithQuestion(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say Yes.\n")
+	d.env["ANTIPHON_HANGUP"] = "detach"
+	ctx, lost := d.whenLost(t.Context())
+	t.Cleanup(func() { hungUp.Store(nil) })
+	d.who.in = readerFunc(func([]byte) (int, error) {
+		go lost()
+		return 0, io.EOF
+	})
+	if err := d.turn(ctx, "go"); err != nil {
+		t.Fatal(err)
+	}
+	pending, err := agent.PendingApprovals(t.Context(), d.host.Session)
+	if err != nil || len(pending) != 1 || !d.detached.Load() {
+		t.Errorf("%d calls wait, left to workers: %v, %v:\n%s", len(pending), d.detached.Load(), err, screen)
 	}
 }
