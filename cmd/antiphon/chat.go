@@ -242,6 +242,7 @@ type dialogue struct {
 	today      *daySpent       // nil until something has a price
 	undone     *undone         // by the last /undo, for /redo; nil once more was said
 	mayLeave   map[string]bool // files outside of the current folder that may be sent
+	leaving    sync.Mutex      // guards mayLeave
 
 	collapses bool           // the person wants markers for what was read again
 	ended     int64          // the entry of the last turn's end

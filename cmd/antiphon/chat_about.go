@@ -224,7 +224,7 @@ func (t *dialogue) why() error {
 		if !ok || b.Usage == nil {
 			continue
 		}
-		now := asking(&setup)
+		now := visible(asking(&setup))
 		moved := before != "" && now != before
 		before = now
 		asked++
@@ -240,9 +240,9 @@ func (t *dialogue) why() error {
 		case moved:
 			fmt.Fprintf(t.std.err, "%sanother model or endpoint was asked: %s\n", said, now)
 		case c.Broken != nil && c.Broken.Seq > 0:
-			fmt.Fprintf(t.std.err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], c.Broken.Why))
+			fmt.Fprintf(t.std.err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], visible(c.Broken.Why)))
 		case c.Broken != nil:
-			fmt.Fprintf(t.std.err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], c.Broken.Why))
+			fmt.Fprintf(t.std.err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], visible(c.Broken.Why)))
 		}
 		if moved || c.Broken != nil {
 			broke++

@@ -360,7 +360,11 @@ func (t *dialogue) copy(which string) error {
 	if err := t.face.copy(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard\n", plural(len([]rune(text)), "character"))
+	how := ""
+	if t.env["TMUX"] != "" {
+		how = ", if tmux hands it on: set-clipboard on, or allow-passthrough on"
+	}
+	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", plural(len([]rune(text)), "character"), how)
 	return nil
 }
 

@@ -41,7 +41,7 @@ func TestChatDumb(t *testing.T) {
 
 // TestChatHands proves in a real terminal, with the keys of vi and the colours of high contrast: a draft
 // is edited and sent from the normal mode, Ctrl-V attaches a picture of the clipboard, e in a question
-// opens the arguments in the editor, and Ctrl-O and Ctrl-G look into the last call and the last subagent.
+// opens the arguments in the editor, whose interrupts do not end the chat, and Ctrl-O and Ctrl-G look into the last call and the last subagent.
 func TestChatHands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,7 @@ func TestChatHands(t *testing.T) {
 	png := read(t, filepath.Join("..", "..", "examples", "tour", "waves.png"))
 	write(t, filepath.Join(dir, "picture.png"), png)
 	write(t, filepath.Join(dir, "wl-paste"), "#!/bin/sh\nexec cat "+dir+"/picture.png\n")
-	write(t, filepath.Join(dir, "editor"), "#!/bin/sh\nsed 's/one/two/' \"$1\" >\"$1.new\" && mv \"$1.new\" \"$1\"\n")
+	write(t, filepath.Join(dir, "editor"), "#!/bin/sh\ntrap : INT; kill -INT $PPID\nsed 's/one/two/' \"$1\" >\"$1.new\" && mv \"$1.new\" \"$1\"\n")
 	for _, name := range []string{"wl-paste", "editor"} {
 		if err := os.Chmod(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)

@@ -54,7 +54,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		}
 	}()
 	if err == nil {
-		said, err = t.message(work, text)
+		said, err = t.message(work, text, t.picture)
 	}
 	if err == nil {
 		if len(said) > 0 {
@@ -121,8 +121,8 @@ func isInput(ev agent.Event) bool {
 	return ok
 }
 
-// message returns a prompt as an item, with the files that it names behind @.
-func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error) {
+// message returns a prompt as an item, with the files that it names behind @. Pictures are shown.
+func (t *dialogue) message(ctx context.Context, text string, show func(ctx context.Context, name, uri string)) ([]item.Item, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -133,7 +133,7 @@ func (t *dialogue) message(ctx context.Context, text string) ([]item.Item, error
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
 		case part != nil:
 			parts = append(parts, part)
-			picturesIn([]item.Part{part}, func(uri string) { t.picture(ctx, name, uri) })
+			picturesIn([]item.Part{part}, func(uri string) { show(ctx, name, uri) })
 		}
 	}
 	if parts == nil {
@@ -178,7 +178,9 @@ func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
 			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
 			return nil, nil
 		}
+		t.leaving.Lock()
 		t.mayLeave[real] = true
+		t.leaving.Unlock()
 	}
 	f, info, err := private.Open(real)
 	if err != nil {
@@ -200,6 +202,8 @@ func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
 // person has agreed to, or a picture that they pasted.
 func (t *dialogue) maySend(real string) bool {
 	_, pasted := t.pictures.Load(real)
+	t.leaving.Lock()
+	defer t.leaving.Unlock()
 	return pasted || t.mayLeave[real] || !outside(real)
 }
 
@@ -290,6 +294,32 @@ func (t *dialogue) follow(ev agent.Event) {
 	}
 }
 
+// atOnce returns what is said to work that is under way, with the files that it names. What needs a
+// question or is none for the model is an error: it waits until the work is over.
+func (t *dialogue) atOnce(ctx context.Context, text string) ([]item.Item, error) {
+	switch {
+	case strings.HasPrefix(text, "!"):
+		return nil, errors.New("a shell line is run when the work is over")
+	case strings.HasPrefix(text, "/"):
+		return nil, errors.New("a command is done when the work is over")
+	}
+	for _, name := range filesIn(text) {
+		if real, err := realPath(name); err != nil || !t.maySend(real) {
+			return nil, fmt.Errorf("@%s is asked about when the work is over", visible(name))
+		}
+	}
+	return t.message(ctx, text, func(context.Context, string, string) {}) // keys wait for this, and a picture for keys
+}
+
+// realPath returns the path of a file without links.
+func realPath(name string) (string, error) {
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
 // steer returns what says something to the work: the run takes it with its next request.
 func (t *dialogue) steer(ctx context.Context) func(string) error {
 	s := t.host.Session
@@ -297,8 +327,15 @@ func (t *dialogue) steer(ctx context.Context) func(string) error {
 		if text == "/detach" {
 			return t.handOver(ctx)
 		}
-		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
-		_, err := s.Deliver(ctx, d)
+		said, err := t.atOnce(ctx, text)
+		if err != nil {
+			return err
+		}
+		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}}
+		for _, it := range said {
+			d.Bodies = append(d.Bodies, session.InputItem{Item: it})
+		}
+		_, err = s.Deliver(ctx, d)
 		return err
 	}
 }

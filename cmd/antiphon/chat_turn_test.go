@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -125,5 +126,82 @@ func TestLostWithQuestion(t *testing.T) {
 	pending, err := agent.PendingApprovals(t.Context(), d.host.Session)
 	if err != nil || len(pending) != 1 || !d.detached.Load() {
 		t.Errorf("%d calls wait, left to workers: %v, %v:\n%s", len(pending), d.detached.Load(), err, screen)
+	}
+}
+
+// TestSteer proves that what is said to work that is under way has the files that it names, and that
+// commands, shell lines and files that are asked about wait. K2
+func TestSteer(t *testing.T) {
+	d, face, screen := conversing(t, "turn\n  say Yes.\nagain\nturn\n  say Again.\n")
+	write(t, "notes.txt", "three words here")
+	outside := write(t, filepath.Join(t.TempDir(), "x.txt"), "x")
+	waits := map[string]string{}
+	face.begun = func(_ func(), steer func(string) error) {
+		face.begun = nil
+		for _, text := range []string{"/cost", "!ls", "see @" + outside, "see @notes.txt"} {
+			if err := steer(text); err != nil {
+				waits[text] = err.Error()
+			}
+		}
+	}
+	if err := d.turn(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if len(waits) != 3 || waits["see @notes.txt"] != "" {
+		t.Errorf("it says %q:\n%s", waits, screen)
+	}
+	sent := ""
+	for e := range d.host.Session.Entries() {
+		if b, ok := e.Body.(session.InputItem); ok {
+			sent += b.Item.JSON()
+		}
+	}
+	if !strings.Contains(sent, "three words here") || strings.Contains(sent, "/cost") || strings.Contains(sent, "!ls") {
+		t.Errorf("sent: %s", sent)
+	}
+}
+
+// TestRowsOfParallelCalls proves that the row of a call's end says what it worked on if another call
+// went on beside it, and only the tool if none did.
+func TestRowsOfParallelCalls(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  call read_file {\"path\": \"a.txt\"}\nturn\n  call read_file {\"path\": \"b.txt\"}\n  call read_file {\"path\": \"c.txt\"}\nturn\n  say Done.\n")
+	for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+		write(t, name, name)
+	}
+	if err := d.turn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, "the rows", screen.String(), "<- read_file b.txt ", "<- read_file c.txt ")
+	if strings.Contains(screen.String(), "<- read_file a.txt") {
+		t.Errorf("the rows:\n%s", screen)
+	}
+}
+
+// TestShownAsNumbers proves that control characters of others are shown as numbers: no terminal obeys
+// them, and nobody overlooks them.
+func TestShownAsNumbers(t *testing.T) {
+	const text = "a\x1b[2Jb\r\nc\u0085d\te"
+	for got, want := range map[string]string{
+		printable(text):     "a<U+001B>[2Jb\nc<U+0085>d\te",
+		shorten(text, 50):   "a<U+001B>[2Jb c d e",
+		unbroken(text):      "a<U+001B>[2Jb c<U+0085>d e",
+		shorten("\x07", 50): "<U+0007>",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	d, _, screen := conversing(t, "turn\n  say Yes.\nagain\nturn\n  say Again.\n")
+	for range 2 {
+		if err := d.turn(t.Context(), "hello"); err != nil {
+			t.Fatal(err)
+		}
+		model := session.Setup{Model: "m\x1b[2J", Endpoint: "https://e.example"}
+		if _, err := d.host.Session.Append(t.Context(), session.TurnStarted{Setup: &model}, session.TurnEnded{Usage: &api.Usage{InputTokens: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.why(); err != nil || strings.Contains(screen.String(), "\x1b") {
+		t.Errorf("%v: %q", err, screen)
 	}
 }

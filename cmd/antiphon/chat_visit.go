@@ -107,7 +107,16 @@ func (v *visitor) works(ctx context.Context) {
 			fmt.Fprintln(v.std.err, "!! "+printable(v.t.env.Hide(err.Error())))
 		}
 	}
-	v.working = v.t.face.watching(func() { go stop() }, func(text string) error { return v.src.say(ctx, false, item.User(text)) })
+	v.working = v.t.face.watching(func() { go stop() }, func(text string) error {
+		said := []item.Item{item.User(text)}
+		if v.there == nil || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!") {
+			var err error
+			if said, err = v.t.atOnce(ctx, text); err != nil {
+				return err
+			}
+		}
+		return v.src.say(ctx, false, said...)
+	})
 }
 
 func (v *visitor) rests() {
@@ -247,7 +256,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		if names := filesIn(text); v.there != nil && len(names) > 0 {
 			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
 		} else if v.there == nil {
-			if said, err = t.message(ctx, text); err != nil {
+			if said, err = t.message(ctx, text, t.picture); err != nil {
 				fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 				return false, nil
 			}

@@ -38,6 +38,7 @@ import (
 	"syscall"
 	_ "time/tzdata" // zones of schedules, where the system has no files of them
 
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/sandbox"
 )
 
@@ -49,7 +50,8 @@ func main() {
 	// the run can end in order. Without this the signal would kill the program.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, end := context.WithCancel(context.Background())
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ends := make(chan os.Signal, 1)
+	signal.Notify(ends, os.Interrupt, syscall.SIGTERM)
 	// A hangup of the terminal also ends the run and its tools in order. Shells and
 	// systems may send it twice, and with nohup it is ignored.
 	hangup := make(chan os.Signal, 1)
@@ -57,16 +59,20 @@ func main() {
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
 	go func() {
-		select {
-		case <-hangup:
-			if lost := hungUp.Load(); lost != nil {
-				(*lost)() // a chat leaves its work to workers, or ends
-				return
+		for going := true; going; {
+			select {
+			case <-hangup:
+				if lost := hungUp.Load(); lost != nil {
+					go (*lost)() // a chat leaves its work to workers, or ends
+					continue
+				}
+				going = false
+			case sig := <-ends:
+				going = sig == os.Interrupt && tui.Editing() // which the person's editor gets, too
 			}
-			end()
-		case <-ctx.Done():
 		}
-		stop() // a second signal ends the program at once
+		end()
+		signal.Stop(ends) // a second signal ends the program at once
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }

@@ -48,6 +48,8 @@ type printer struct {
 	spoke    bool             // the current message streamed text
 	part     int              // index of that part
 	refused  map[string]bool  // calls whose refusal was printed
+	calling  map[string]bool  // calls whose start was printed, and which go on
+	beside   bool             // two of them went on at once
 	failed   int              // calls that ran and failed
 	remark   string           // a remark on the last turn, printed if another turn follows
 	differs  *session.Noticed // the message whose text differs from the printed one
@@ -198,10 +200,10 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 		} else {
 			p.row(e.Seq, green, "output", inWords(b.Item))
 		}
-		p.screen.done(callKey(b.CallID))
 		if !p.rows {
 			p.answered(b, call)
 		}
+		p.rests(b.CallID)
 	}
 }
 
@@ -210,6 +212,7 @@ func (p *printer) went(e session.Entry, changed bool) {
 	switch b := e.Body.(type) {
 	case session.RunStarted:
 		p.setupRow(e.Seq, changed)
+		p.calling, p.beside = nil, false
 	case session.TurnStarted:
 		if p.parts = (spokenEntry{}); b.Continues != 0 && b.Continues == p.last.seq {
 			p.parts = p.last
@@ -284,7 +287,7 @@ func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 	case session.SubagentUsage:
 		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", cmp.Or(b.Session, "guards"), plural(b.Turns, "turn"), b.Tokens))
 	case session.Paused:
-		p.screen.done(callKey(b.CallID))
+		p.rests(b.CallID)
 	case session.CallDropped:
 		p.row(e.Seq, yellow, "withdrawn", b.Reason)
 	case session.ItemsWithdrawn:
@@ -351,12 +354,12 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 	case session.CallStarted:
 		p.called(b.CallID, call, in)
 	case session.Paused:
-		p.screen.done(callKey(b.CallID))
+		p.rests(b.CallID)
 	case session.CallOutput:
-		p.screen.done(callKey(b.CallID))
 		if b.Failed {
-			p.note(yellow, "%s<- %s failed: %s", in, call.Tool, p.short(failureOf(b.Item), 300))
+			p.note(yellow, "%s<- %s failed: %s", in, p.ended(b.CallID, call), p.short(failureOf(b.Item), 300))
 		}
+		p.rests(b.CallID)
 	case session.Noticed:
 		if !internalNotice(b.Kind) {
 			p.note(yellow, "%s!! %s", in, p.short(b.Text, 1000))
@@ -371,6 +374,29 @@ func (p *printer) called(id string, call *agent.KnownCall, in string) {
 	row := strings.TrimSpace(call.Tool + " " + aboutCall(call.Arguments, p.hide))
 	p.tell(dim, "%s-> %s", in, row)
 	p.screen.wait(callKey(id), row)
+	if p.calling == nil {
+		p.calling = map[string]bool{}
+	}
+	p.beside = p.beside || len(p.calling) > 0
+	p.calling[id] = true
+}
+
+// ended returns what the row of a call's end names: the tool, and what the call works on if others
+// went on beside it.
+func (p *printer) ended(id string, call *agent.KnownCall) string {
+	row := call.Tool
+	if p.beside && p.calling[id] {
+		row = strings.TrimSpace(row + " " + aboutCall(call.Arguments, p.hide))
+	}
+	p.rests(id)
+	return row
+}
+
+// rests says that a call does not go on.
+func (p *printer) rests(id string) {
+	p.screen.done(callKey(id))
+	delete(p.calling, id)
+	p.beside = p.beside && len(p.calling) > 0
 }
 
 func (p *printer) text(s string) {
@@ -431,9 +457,9 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 		if call.Ran {
 			p.failed++
 		}
-		p.note(red, "<- %s%s failed: %s%s", call.Tool, took, p.short(failure, 200), leftOut(done))
+		p.note(red, "<- %s%s failed: %s%s", p.ended(b.CallID, call), took, p.short(failure, 200), leftOut(done))
 	} else {
-		p.tell(green, "<- %s%s %s%s", call.Tool, took, sizeOf(b.Item), leftOut(done))
+		p.tell(green, "<- %s%s %s%s", p.ended(b.CallID, call), took, sizeOf(b.Item), leftOut(done))
 		p.change(call)
 	}
 	p.output(b.Item, b.Failed)

@@ -265,7 +265,7 @@ turn
 			if !c.colour && strings.Contains(raw, "\x1b") {
 				t.Errorf("escapes:\n%q", raw)
 			}
-			if strings.Contains(raw, "\x1b]") || strings.Contains(raw, "\x1b[31mred") || !strings.Contains(raw, "[31mred]0;title text") {
+			if strings.Contains(raw, "\x1b]") || strings.Contains(raw, "\x1b[31mred") || !strings.Contains(raw, "<U+001B>[31mred<U+001B>]0;title<U+0007> text") {
 				t.Errorf("the model's escapes:\n%q", raw)
 			}
 			o := programEnv(t, nil, "run", filepath.Join(dir, "agent.md"))

@@ -291,28 +291,25 @@ func failureOf(out item.Item) string {
 	return text
 }
 
-// shorten returns foreign text as one line of at most limit characters, without
-// control characters.
+// shorten returns foreign text as one line of at most limit characters, with control characters
+// as in [printable].
 func shorten(s string, limit int) string {
 	if most := 4 * limit; len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 }), " ")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r >= '\t' && r <= '\r' || r == '\u0085' }), " ")
 	if utf8.RuneCountInString(s) > limit {
 		s = string([]rune(s)[:limit-1]) + "…"
 	}
 	return printable(s)
 }
 
-// printable removes control characters except line ends and tabs.
+// printable returns foreign text with control characters, except line ends and tabs, and with those
+// that reorder text as their numbers: a terminal does not obey them, and the person sees them.
 func printable(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-	return numbered(s, reorders)
+	return numbered(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || reorders(r)
+	})
 }
 
 // numbered returns a text with some characters as numbers, such as <U+202E>.

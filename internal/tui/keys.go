@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -454,14 +456,61 @@ func (t *Terminal) matching() string {
 	return strings.Join(names, " ")
 }
 
-// edit opens the draft in the editor.
+// edit opens the draft in the editor, or an answer. What comes meanwhile stays.
 func (t *Terminal) edit() {
-	text, err := t.editText(t.compose.sent(), ".md")
-	if err != nil {
+	before, asking := t.compose.sent(), t.asking
+	text, err := t.editText(before, ".md")
+	switch {
+	case err != nil:
 		t.hint = Shown(err.Error())
-		return
+	case asking && !t.asking:
+		t.hint = "the question is over"
+	case asking:
+		t.compose.set(text)
+	default:
+		t.edited(before, text)
 	}
-	t.compose.set(text)
+}
+
+// edited replaces what the draft was, behind what was put before it meanwhile.
+func (t *Terminal) edited(before, text string) {
+	now := t.compose.sent()
+	if t.asking { // a question came
+		now = t.stashed.text
+	}
+	added, ok := strings.CutSuffix(now, before)
+	if added = strings.TrimSuffix(added, "\n"); ok && added != "" {
+		text = added + "\n" + text
+	}
+	if t.asking {
+		t.stashed = state{text, len(text)}
+	} else {
+		t.compose.set(text)
+	}
+}
+
+// editing counts the editors that have a terminal of this program, and edited is when the last of them
+// gave it back.
+var editing, lastEdited atomic.Int64
+
+// interruptsLate is how long after an editor has ended an interrupt may still be meant for it.
+const interruptsLate = time.Second
+
+// Editing reports whether the person's editor has the terminal: an interrupt then means the editor.
+func Editing() bool {
+	return editing.Load() > 0 || time.Since(time.Unix(0, lastEdited.Load())) < interruptsLate
+}
+
+// besideEditor runs an editor while the rest of the program goes on.
+func (t *Terminal) besideEditor(run func() error) error {
+	editing.Add(1)
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		lastEdited.Store(time.Now().UnixNano())
+		editing.Add(-1)
+	}()
+	return run()
 }
 
 // editText opens a text in the editor.
@@ -481,7 +530,7 @@ func (t *Terminal) editText(text, suffix string) (string, error) {
 	err = t.away(func() error {
 		cmd := exec.Command(t.opts.Editor[0], append(slices.Clone(t.opts.Editor[1:]), file.Name())...) //nolint:gosec,noctx // the person's own editor; the person ends it
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = t.opts.In, t.opts.Out, t.opts.Out
-		return cmd.Run()
+		return t.besideEditor(cmd.Run)
 	})
 	if err != nil {
 		return "", err

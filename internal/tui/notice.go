@@ -36,9 +36,14 @@ func notice(kind, text string, tmux bool) string {
 		seq = "\x1b]99;i=antiphon:d=0;" + title + "\x1b\\\x1b]99;i=antiphon:d=1:p=body;" + text + "\x1b\\"
 	}
 	if seq != "" && tmux { // which hands through only what is wrapped, if it is set to
-		seq = "\x1bPtmux;" + strings.ReplaceAll(seq, "\x1b", "\x1b\x1b") + "\x1b\\"
+		seq = throughTmux(seq)
 	}
 	return seq
+}
+
+// throughTmux wraps a sequence so that tmux hands it to its terminal, if allow-passthrough is on.
+func throughTmux(seq string) string {
+	return "\x1bPtmux;" + strings.ReplaceAll(seq, "\x1b", "\x1b\x1b") + "\x1b\\"
 }
 
 // ring tells the person something if they look at something else.

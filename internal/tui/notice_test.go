@@ -55,6 +55,19 @@ func TestNoticeOfWork(t *testing.T) {
 	}
 }
 
+// TestCopyInTmux proves that a copied text reaches the terminal's clipboard also through a tmux that takes
+// no clipboard from programs.
+func TestCopyInTmux(t *testing.T) {
+	const seq = "\x1b]52;c;dGV4dA==\a"
+	for tmux, want := range map[bool]string{false: seq, true: seq + "\x1bPtmux;\x1b" + seq + "\x1b\\"} {
+		b := newBench(t, 80, 24, false)
+		b.t.opts.Tmux = tmux
+		if b.t.Copy("text"); string(b.t.raw) != want {
+			t.Errorf("in tmux %v: %q", tmux, b.t.raw)
+		}
+	}
+}
+
 // TestNoticeInTmux: tmux hands a wrapped notice through.
 func TestNoticeInTmux(t *testing.T) {
 	if got := notice("osc9", "text", true); got != "\x1bPtmux;\x1b\x1b]9;antiphon: text\x1b\x1b\\\x1b\\" {

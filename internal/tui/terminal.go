@@ -465,7 +465,11 @@ func (t *Terminal) SetStatus(text string) {
 func (t *Terminal) Copy(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.raw = append(t.raw, "\x1b]52;c;"+base64.StdEncoding.EncodeToString([]byte(text))+"\x07"...)
+	seq := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x07"
+	t.raw = append(t.raw, seq...)
+	if t.opts.Tmux { // which may take it for itself, hand it through, or only hand through what is wrapped
+		t.raw = append(t.raw, throughTmux(seq)...)
+	}
 	t.changed()
 }
 

@@ -685,6 +685,47 @@ func TestKeepTaken(t *testing.T) {
 	}
 }
 
+// TestEditorBeside proves that the program goes on while the editor has the terminal: what it writes
+// waits, an interrupt means the editor, and what comes into the draft or asks a question meanwhile stays.
+func TestEditorBeside(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		meanwhile       func(b *bench) (end func())
+		composed, draft string
+	}{
+		{"nothing", func(*bench) func() { return nil }, "edited", "edited"},
+		{"text", func(b *bench) func() { _, _ = io.WriteString(b.t.Text(), "reply\n"); return nil }, "edited", "edited"},
+		{"put", func(b *bench) func() { b.t.Put("unsent"); return nil }, "unsent\nedited", "unsent\nedited"},
+		{"question", func(b *bench) func() { return b.t.Ask() }, "", "edited"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, 80, 24, false)
+			b.t.compose.set("draft")
+			var end func()
+			b.t.mu.Lock()
+			before := b.t.compose.sent()
+			err := b.t.besideEditor(func() error {
+				if !Editing() {
+					t.Error("an interrupt would not mean the editor")
+				}
+				end = c.meanwhile(b)
+				return nil
+			})
+			b.t.edited(before, "edited")
+			b.t.mu.Unlock()
+			if got := b.t.compose.text; err != nil || got != c.composed {
+				t.Errorf("%v, the line is %q", err, got)
+			}
+			if end != nil {
+				end()
+			}
+			if got := b.t.compose.text; got != c.draft {
+				t.Errorf("the draft is %q", got)
+			}
+		})
+	}
+}
+
 // TestModes: Shift+Tab goes through the modes, also while a question is asked, keeps the draft, and
 // the status line shows all but the first.
 func TestModes(t *testing.T) {
