@@ -33,6 +33,9 @@ import (
 type chatCommand struct {
 	File string `arg:"" optional:"" help:"The agent: a ChatMarkdown file, or the name of an agent of the settings. Default: the built-in assistant."`
 
+	System string   `group:"say" short:"s" placeholder:"TEXT" help:"Instructions for the model, sent as a system message before the first prompt."`
+	Files  []string `group:"say" name:"file" short:"f" sep:"none" placeholder:"FILE" help:"Send FILE with the first prompt: text, an image, a PDF, or a URL. May be repeated."`
+
 	Session   string   `group:"keep" placeholder:"NAME" xor:"which" help:"Continue the session NAME of this file, or begin it. Default: a new session with a name of its own."`
 	Last      bool     `group:"keep" short:"c" xor:"which" aliases:"continue" help:"Continue the most recently written session of this file; without FILE, of this folder."`
 	Choose    bool     `group:"keep" short:"r" xor:"which" help:"Choose the session to continue from a list, which tells what runs and what waits for you."`
@@ -45,6 +48,8 @@ type chatCommand struct {
 	Plain      bool `group:"show" help:"No colours and no changing lines, for screen readers. Also $$ANTIPHON_PLAIN."`
 
 	endpointFlags `group:"who"`
+	Effort        string   `group:"who" placeholder:"EFFORT" help:"How much the model reasons, instead of the file's: none, minimal, low, medium, high, xhigh or max, as the model has them."`
+	Temperature   *float64 `group:"who" placeholder:"T" help:"The sampling temperature, instead of the file's, such as 0.2."`
 
 	Allow   []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
 	Ask     []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
@@ -85,6 +90,9 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
 		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
 	}
+	if c.Attach != "" && (c.System != "" || len(c.Files) > 0 || c.Effort != "" || c.Temperature != nil) {
+		return usage(errors.New("--attach shows what another process runs: -s, -f, --effort and --temperature mean a conversation here"))
+	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
 	if isAddress(c.Attach) {
 		return c.runRemote(ctx, std, env, in, out)
@@ -104,7 +112,10 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if err != nil {
 		return err
 	}
-	t := &dialogue{found: attach, own: own, tooled: map[int64]bool{}, mayLeave: map[string]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	if run.parts, err = run.attached(ctx); err != nil {
+		return err
+	}
+	t := &dialogue{effort: c.Effort, found: attach, own: own, tooled: map[int64]bool{}, mayLeave: map[string]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if ctx, err = t.sit(ctx, std, in, out); err != nil {
 		return err
 	}
@@ -168,6 +179,7 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 	}
 	run := &runCommand{File: agentFile(w, env, c.File), runFlags: runFlags{
 		Session: cmp.Or(c.Session, timedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
+		System: c.System, Attach: c.Files, Effort: c.Effort, Temperature: c.Temperature,
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
 	}}
@@ -227,6 +239,7 @@ type dialogue struct {
 	tried      map[string]bool   // keys of deliveries for which a turn was begun
 	began      int64             // the entry that began the last run
 	recalled   int64             // the last entry that was shown before the session was open
+	remembered int64             // the last entry whose message is in the history of prompts
 	moved      string            // why the session goes on elsewhere, or ""
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers

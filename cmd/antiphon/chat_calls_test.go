@@ -162,7 +162,7 @@ func TestAboutCall(t *testing.T) {
 		`{"n":1}`:                                           `{"n":1}`,
 		`not json`:                                          "not json",
 		"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n+z\n*** End Patch": "a.go +2 −1",
-		`{"path":"a\u001b[2Jb"}`: "a [2Jb",
+		`{"path":"a\u001b[2Jb"}`: "a<U+001B>[2Jb",
 	} {
 		if got := aboutCall(arguments, func(text string) string { return text }); got != want {
 			t.Errorf("%s: %q, want %q", arguments, got, want)

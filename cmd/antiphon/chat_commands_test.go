@@ -206,7 +206,7 @@ turn
 func TestPlainRowsAreMarked(t *testing.T) {
 	var shown strings.Builder
 	newPlainFace(stdio{err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
-	if want := "> hello\n> ?? run_command\n>    run it? [y]es:[2J\n"; shown.String() != want {
+	if want := "> hello\n> ?? run_command\n>    run it? [y]es:<U+001B>[2J\n"; shown.String() != want {
 		t.Errorf("%q, want %q", shown.String(), want)
 	}
 }

@@ -57,6 +57,7 @@ type face interface {
 	// mode returns the approval mode, which the person may change at any time.
 	mode() string
 	setMode(name string)
+	modeApplies(yes bool)
 	remember(prompts []string, draft string)
 	close() error
 }
@@ -127,6 +128,7 @@ func (f *liveFace) said(text string)                                  { f.t.Say(
 func (f *liveFace) put(text string)                                   { f.t.Put(text) }
 func (f *liveFace) mode() string                                      { return f.t.Mode() }
 func (f *liveFace) setMode(name string)                               { f.t.SetMode(name) }
+func (f *liveFace) modeApplies(yes bool)                              { f.t.ModeApplies(yes) }
 func (f *liveFace) close() error                                      { return f.t.Close() }
 
 func (f *liveFace) edit(text, suffix string) (string, error) { return f.t.Edit(text, suffix) }

@@ -22,7 +22,8 @@ import (
 type plainFace struct {
 	std   stdio
 	once  sync.Once
-	input chan string
+	input chan typedLine
+	ahead *typedLine    // a line that was read and is of the next prompt
 	over  chan struct{} // closed at the end of the input
 	ended sync.Once
 
@@ -34,7 +35,7 @@ type plainFace struct {
 }
 
 func newPlainFace(std stdio) *plainFace {
-	return &plainFace{std: std, input: make(chan string, 64), over: make(chan struct{}), reply: make(chan string, 64)}
+	return &plainFace{std: std, input: make(chan typedLine, 64), over: make(chan struct{}), reply: make(chan string, 64)}
 }
 
 // read reads the lines of the person: answers while a question is asked, prompts otherwise.
@@ -46,12 +47,49 @@ func (f *plainFace) read() {
 			return
 		}
 		f.mu.Lock()
-		to := f.input
-		if f.asks {
-			to = f.reply
-		}
+		asks := f.asks
 		f.mu.Unlock()
-		to <- line
+		if asks {
+			f.reply <- line
+		} else {
+			f.input <- typedLine{line, time.Now()}
+		}
+	}
+}
+
+// typedLine is a line, and when it was read.
+type typedLine struct {
+	line string
+	at   time.Time
+}
+
+// more returns a prompt that begins with a line: with those that follow at once, because they were pasted,
+// and those behind a backslash at the end of a line.
+func (f *plainFace) more(first typedLine) string {
+	lines := []string{withoutLineEnd(first.line)}
+	if strings.HasPrefix(first.line, "/") {
+		return lines[0]
+	}
+	for last := first.at; ; {
+		text, goesOn := strings.CutSuffix(lines[len(lines)-1], "\\")
+		wait := time.After(settle)
+		if goesOn {
+			wait = nil
+			lines[len(lines)-1] = text
+		}
+		select {
+		case next := <-f.input:
+			if !goesOn && next.at.Sub(last) > settle {
+				f.ahead = &next
+				return strings.Join(lines, "\n")
+			}
+			last = next.at
+			lines = append(lines, withoutLineEnd(next.line))
+		case <-wait:
+			return strings.Join(lines, "\n")
+		case <-f.over:
+			return strings.Join(lines, "\n")
+		}
 	}
 }
 
@@ -72,6 +110,7 @@ func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.err, "(the m
 func (f *plainFace) remember([]string, string) {}
 func (f *plainFace) mode() string              { return cmp.Or(f.chosen, modeAsk) }
 func (f *plainFace) setMode(name string)       { f.chosen = name }
+func (f *plainFace) modeApplies(bool)          {}
 func (f *plainFace) close() error              { return nil }
 
 // quotedRows marks each row of what somebody said, so that none looks like one of the program.
@@ -130,15 +169,22 @@ func (f *plainFace) next(ctx context.Context) (string, error) {
 	f.start()
 	for {
 		fmt.Fprint(f.std.err, "> ")
+		if first := f.ahead; first != nil {
+			f.ahead = nil
+			if text := spoken(f.more(*first)); text != "" {
+				return text, nil
+			}
+			continue
+		}
 		select {
 		case line := <-f.input:
-			if text := spoken(withoutLineEnd(line)); text != "" {
+			if text := spoken(f.more(line)); text != "" {
 				return text, nil
 			}
 		case <-f.over:
 			select {
 			case line := <-f.input:
-				return withoutLineEnd(line), nil
+				return withoutLineEnd(line.line), nil
 			default:
 			}
 			fmt.Fprintln(f.std.err)

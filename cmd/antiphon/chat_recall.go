@@ -76,9 +76,12 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 	all := messagesIn(entries)
 	var asked []string
 	for _, m := range all {
-		if m.user {
+		if m.user && m.seq > t.remembered {
 			asked = append(asked, m.text)
 		}
+	}
+	if len(all) > 0 {
+		t.remembered = max(t.remembered, all[len(all)-1].seq)
 	}
 	t.face.remember(asked, t.draft())
 	defer t.recallRan()

@@ -54,7 +54,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		}
 	}()
 	if err == nil {
-		said, err = t.message(work, text, t.picture)
+		said, err = t.first(t.message(work, text, t.picture))
 	}
 	if err == nil {
 		if len(said) > 0 {
@@ -66,6 +66,9 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		}
 		t.plans(a)
 		t.setEffort(a)
+		if t.run.Temperature != nil {
+			a.Request.Temperature = t.run.Temperature
+		}
 		a.CollapseReads = a.CollapseReads || t.collapses
 		noted, t.undone = t.watch(a), nil
 		t.window = cmp.Or(t.window, a.Compaction.Window)
@@ -80,6 +83,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 			}
 			if !kept && isInput(ev) {
 				kept = true
+				t.run.System, t.run.parts = "", nil
 				t.face.sent(text)
 				if t.ran != nil {
 					t.ran = nil
@@ -141,6 +145,32 @@ func (t *dialogue) message(ctx context.Context, text string, show func(ctx conte
 	}
 	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
 	return []item.Item{message}, err
+}
+
+// first adds what the flags send with the first prompt.
+func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
+	if err != nil || len(said) == 0 {
+		return said, err
+	}
+	if len(t.run.parts) > 0 {
+		m, err := item.As[item.Message](said[0])
+		if err != nil {
+			return nil, err
+		}
+		parts := slices.Clone(t.run.parts)
+		if said := m.Content.Parts; len(said) > 1 { // what a prompt names follows it, and so do these
+			parts = append(slices.Clone(said), parts...)
+		} else {
+			parts = append(parts, &item.InputText{Text: m.Content.Display()})
+		}
+		if said[0], err = item.UserParts(parts...); err != nil {
+			return nil, err
+		}
+	}
+	if t.run.System != "" {
+		said = append([]item.Item{item.System(t.run.System)}, said...)
+	}
+	return said, nil
 }
 
 // filesIn returns the names of files that stand behind an @ in a prompt.

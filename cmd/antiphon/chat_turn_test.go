@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
@@ -20,11 +21,15 @@ type scriptedFace struct {
 	*plainFace
 	kept, back []string // prompts that need not be kept as drafts, and that are drafts again
 	begun      func(stop func(), steer func(string) error)
-	copied     string
+	history    []string
 }
 
 func (f *scriptedFace) sent(text string)   { f.kept = append(f.kept, text) }
 func (f *scriptedFace) unsent(text string) { f.back = append(f.back, text) }
+
+func (f *scriptedFace) remember(prompts []string, _ string) {
+	f.history = append(f.history, prompts...)
+}
 
 func (f *scriptedFace) working(stop func(), steer func(string) error) func() {
 	if f.begun != nil {
@@ -203,5 +208,83 @@ func TestShownAsNumbers(t *testing.T) {
 	}
 	if err := d.why(); err != nil || strings.Contains(screen.String(), "\x1b") {
 		t.Errorf("%v: %q", err, screen)
+	}
+}
+
+// TestFirstPrompt proves that instructions and files of the flags go with the first prompt, and only
+// with it, and that effort and temperature are those of the flags. P5
+func TestFirstPrompt(t *testing.T) {
+	d, _, screen := conversing(t, "again\nturn\n  say Yes.\n")
+	cold := 0.25
+	write(t, "notes.txt", "three words here")
+	c := &chatCommand{File: d.chat.File, System: "Be brief.", Files: []string{"notes.txt"}, Effort: "low", Temperature: &cold}
+	run, err := c.asRun(screen, d.env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run.parts, err = run.attached(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.run, d.effort = run, run.Effort
+	for _, text := range []string{"one", "two"} {
+		if err := d.turn(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, err := d.host.Agent(t.Context())
+	if err != nil || a.Request.Temperature == nil || *a.Request.Temperature != cold || a.Request.Reasoning == nil || a.Request.Reasoning.Effort != "low" {
+		t.Errorf("%v: the request is %+v", err, a.Request)
+	}
+	var said []string
+	for e := range d.host.Session.Entries() {
+		if b, ok := e.Body.(session.InputItem); ok {
+			said = append(said, b.Item.JSON())
+		}
+	}
+	if n := len(said); n < 3 || !strings.Contains(said[n-3], "Be brief.") || !strings.Contains(said[n-2], "three words here") || !strings.Contains(said[n-2], "one") || strings.Contains(said[n-1], "here") {
+		t.Errorf("said %q", said)
+	}
+	if got := lastAsked(d.host.Session); got != "two" {
+		t.Errorf("the last prompt is %q", got)
+	}
+}
+
+// TestRedrawRemembersOnce proves that what is shown again is not twice in the history of prompts.
+func TestRedrawRemembersOnce(t *testing.T) {
+	d, face, _ := conversing(t, "again\nturn\n  say Yes.\n")
+	if err := d.turn(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := d.command(t.Context(), "/redraw"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(face.history, []string{"one"}) {
+		t.Errorf("the history is %q", face.history)
+	}
+}
+
+// TestPlainLines proves that lines that are pasted into a plain chat are one prompt, as are those behind a
+// backslash, and that lines that were typed one by one are not.
+func TestPlainLines(t *testing.T) {
+	f := newPlainFace(stdio{in: strings.NewReader(""), err: new(strings.Builder)})
+	f.start()
+	<-f.over
+	f.over = make(chan struct{})
+	at := time.Now()
+	for _, l := range []struct {
+		after time.Duration
+		line  string
+	}{
+		{0, "a"}, {0, "b"}, {0, "/quit"}, {time.Second, "c \\"}, {time.Second, "d"}, {time.Second, "/cost"}, {0, "e"}, {time.Second, "f"},
+	} {
+		at = at.Add(l.after)
+		f.input <- typedLine{l.line + "\n", at}
+	}
+	for _, want := range []string{"a\nb\n/quit", "c \nd", "/cost", "e", "f"} {
+		if got, err := f.next(t.Context()); got != want || err != nil {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
 	}
 }

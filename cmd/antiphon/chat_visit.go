@@ -80,6 +80,8 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 		return err
 	}
 	defer v.rests()
+	t.face.modeApplies(false)
+	defer t.face.modeApplies(true)
 	return v.stay(ctx)
 }
 
@@ -256,13 +258,15 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		if names := filesIn(text); v.there != nil && len(names) > 0 {
 			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
 		} else if v.there == nil {
-			if said, err = t.message(ctx, text, t.picture); err != nil {
+			if said, err = t.first(t.message(ctx, text, t.picture)); err != nil {
 				fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 				return false, nil
 			}
 		}
 		err := v.src.say(ctx, true, said...)
-		kept = err == nil
+		if kept = err == nil; kept {
+			t.run.System, t.run.parts = "", nil
+		}
 		switch refused := new(server.Error); {
 		case errors.As(err, &refused):
 			fmt.Fprintln(t.std.err, "!! "+printable(refused.Message))

@@ -109,8 +109,8 @@ func (t *Terminal) key(name, text string) {
 	if t.opts.Vi && !t.asking && !t.browse.on && t.viKey(name, text) {
 		return
 	}
-	asked, escaped, prefix := t.asked, t.escaped, t.prefix
-	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+	asked, escaped, prefix, listed := t.asked, t.escaped, t.prefix, t.listed
+	t.hint, t.asked, t.escaped, t.prefix, t.listed = "", false, false, "", false
 	if t.browse.on && name != "ctrl+z" {
 		t.browseKey(name)
 		return
@@ -136,7 +136,13 @@ func (t *Terminal) key(name, text string) {
 	case "alt+s", "ctrl+enter":
 		t.send(t.compose.sent(), true)
 	case "esc":
-		t.escape(escaped)
+		switch {
+		case listed: // the hint was the list, and is gone
+		case t.matching() != "" && t.shut != t.compose.text:
+			t.shut = t.compose.text
+		default:
+			t.escape(escaped)
+		}
 	case "ctrl+c":
 		switch {
 		case t.compose.text != "":
@@ -168,7 +174,10 @@ func (t *Terminal) key(name, text string) {
 			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
 		}
 	case "shift+tab":
-		if n := len(t.opts.Modes); n > 0 {
+		switch n := len(t.opts.Modes); {
+		case n > 0 && t.modeOff:
+			t.hint = "what is asked about is chosen where this runs"
+		case n > 0:
 			t.mode = (t.mode + 1) % n
 			t.hint = "mode: " + t.opts.Modes[t.mode]
 		}
@@ -337,7 +346,10 @@ func (t *Terminal) tellReady() {
 func (t *Terminal) escape(again bool) {
 	if t.stop == nil {
 		switch {
-		case t.opts.Back == "" || t.asking || t.compose.text != "":
+		case t.asking: // as an empty line
+			t.compose.clear()
+			t.enter()
+		case t.opts.Back == "" || t.compose.text != "" || t.pending:
 		case again:
 			t.queue = append(t.queue, t.opts.Back)
 			t.tellReady()
@@ -376,7 +388,7 @@ func (t *Terminal) complete() {
 		if common := commonBegin(found); len(common) > len(begin) {
 			t.compose.insert(common[len(begin):], false)
 		} else if len(found) > 1 {
-			t.hint = Shown(strings.Join(found, " "))
+			t.hint, t.listed = Shown(strings.Join(found, " ")), true
 		}
 		return
 	}
@@ -414,7 +426,7 @@ func (t *Terminal) completeArgument(name, begin string) {
 		t.compose.insert(common[len(begin):], false)
 	}
 	if len(found) > 1 {
-		t.hint = Shown(strings.Join(found, " "))
+		t.hint, t.listed = Shown(strings.Join(found, " ")), true
 	}
 }
 
@@ -474,19 +486,11 @@ func (t *Terminal) edit() {
 
 // edited replaces what the draft was, behind what was put before it meanwhile.
 func (t *Terminal) edited(before, text string) {
-	now := t.compose.sent()
-	if t.asking { // a question came
-		now = t.stashed.text
-	}
-	added, ok := strings.CutSuffix(now, before)
+	added, ok := strings.CutSuffix(t.drafted().sent(), before)
 	if added = strings.TrimSuffix(added, "\n"); ok && added != "" {
 		text = added + "\n" + text
 	}
-	if t.asking {
-		t.stashed = state{text, len(text)}
-	} else {
-		t.compose.set(text)
-	}
+	t.drafted().set(text)
 }
 
 // editing counts the editors that have a terminal of this program, and edited is when the last of them

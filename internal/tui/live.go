@@ -123,11 +123,11 @@ func (t *Terminal) below(now time.Time) string {
 	if t.hint != "" {
 		return t.hint
 	}
-	if found := t.matching(); found != "" {
+	if found := t.matching(); found != "" && t.shut != t.compose.text {
 		return found
 	}
 	status := t.status
-	if t.mode > 0 {
+	if t.mode > 0 && !t.modeOff {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
 	}
 	if name := t.vi.name(t.drafted()); name != "" {

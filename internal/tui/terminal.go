@@ -83,6 +83,7 @@ type Terminal struct {
 	waits   []wait
 	status  string
 	mode    int    // in Modes
+	modeOff bool   // the mode has no effect
 	hint    string // about the last key
 	compose composer
 	vi      vi
@@ -99,11 +100,13 @@ type Terminal struct {
 	others  bool               // it is the work of another program
 	leaving bool
 	theme   *strings.Replacer
-	lost    bool // the terminal is gone, and the work goes on
-	asked   bool // ctrl+c was typed in an empty draft
-	escaped bool // esc was typed while nothing worked
-	allKeys bool // the terminal sends keys such as Shift+Enter
-	blurred bool // the window does not have the focus, as far as the terminal tells
+	lost    bool   // the terminal is gone, and the work goes on
+	asked   bool   // ctrl+c was typed in an empty draft
+	escaped bool   // esc was typed while nothing worked
+	listed  bool   // the hint lists what the last tab may mean
+	shut    string // the draft below which no commands are listed
+	allKeys bool   // the terminal sends keys such as Shift+Enter
+	blurred bool   // the window does not have the focus, as far as the terminal tells
 	worked  time.Time
 	prefix  string // ctrl+x
 	can     ability
@@ -749,6 +752,14 @@ func (t *Terminal) SetMode(name string) {
 	if i := slices.Index(t.opts.Modes, name); i >= 0 {
 		t.mode = i
 	}
+	t.changed()
+}
+
+// ModeApplies says whether the mode has an effect: it has none on what another program does.
+func (t *Terminal) ModeApplies(yes bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.modeOff = !yes
 	t.changed()
 }
 

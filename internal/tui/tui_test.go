@@ -696,7 +696,7 @@ func TestEditorBeside(t *testing.T) {
 		{"nothing", func(*bench) func() { return nil }, "edited", "edited"},
 		{"text", func(b *bench) func() { _, _ = io.WriteString(b.t.Text(), "reply\n"); return nil }, "edited", "edited"},
 		{"put", func(b *bench) func() { b.t.Put("unsent"); return nil }, "unsent\nedited", "unsent\nedited"},
-		{"question", func(b *bench) func() { return b.t.Ask() }, "", "edited"},
+		{"question", func(b *bench) func() { return b.t.Ask() }, "edited", "edited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, 80, 24, false)
@@ -760,6 +760,65 @@ func TestModes(t *testing.T) {
 	none.press("shift+tab", "")
 	if none.t.Mode() != "" {
 		t.Error("a mode of none")
+	}
+}
+
+// TestModesElsewhere proves that Shift+Tab says so where the mode has no effect, and that it is not shown there.
+func TestModesElsewhere(t *testing.T) {
+	b := newBench(t, 60, 24, false)
+	b.t.opts.Modes = []string{"ask", "plan"}
+	b.t.SetMode("plan")
+	b.t.ModeApplies(false)
+	if got := b.t.below(time.Time{}); strings.Contains(got, "plan") {
+		t.Errorf("below the draft: %q", got)
+	}
+	b.press("shift+tab", "")
+	if got := b.t.below(time.Time{}); b.t.Mode() != "plan" || got != "what is asked about is chosen where this runs" {
+		t.Errorf("the mode is %s, and below the draft: %q", b.t.Mode(), got)
+	}
+}
+
+// TestEscCloses proves that Esc closes a list below the draft before it stops the work, and answers a
+// question about nothing that works with an empty line.
+func TestEscCloses(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Commands = []Command{{Name: "compact"}, {Name: "copy"}}
+	b.t.opts.Files = func(string) []string { return []string{"a", "b"} }
+	stopped := 0
+	end := b.t.Working(func() { stopped++ }, nil)
+	for draft, list := range map[string]string{"/co": "/compact /copy", "see @": "a b"} {
+		stopped = 0
+		b.t.compose.set(draft)
+		b.press("tab", "")
+		if got := b.t.below(time.Time{}); got != list {
+			t.Errorf("%s: below it is %q", draft, got)
+		}
+		b.press("esc", "")
+		if got := b.t.below(time.Time{}); stopped != 0 || strings.Contains(got, list) || b.t.compose.text != draft {
+			t.Errorf("%s: stopped %d times, the draft is %q, below it %q", draft, stopped, b.t.compose.text, got)
+		}
+		b.press("esc", "")
+		if stopped != 1 {
+			t.Errorf("%s: Esc again does not stop the work", draft)
+		}
+	}
+	end()
+	b.t.compose.set("draft")
+	end = b.t.Ask()
+	b.press("esc", "")
+	b.asked(t)
+	b.press("7", "7")
+	b.press("esc", "")
+	select {
+	case got := <-b.t.answer:
+		if got != "" {
+			t.Errorf("Esc answers %q", got)
+		}
+	default:
+		t.Error("Esc answers nothing")
+	}
+	if end(); b.t.compose.text != "draft" {
+		t.Errorf("the draft is %q", b.t.compose.text)
 	}
 }
 
