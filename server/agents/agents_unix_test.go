@@ -233,6 +233,25 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// A background response whose agent's file has changed since it began is not gone on with: its
+// history and its calls are those of another file. It says so, and keeps what was complete. D3
+func TestChangedMeanwhile(t *testing.T) {
+	dir, id := abandoned(t)
+	write(t, dir, "it.md", strings.ReplaceAll(fileText(t, dir, "it.md"), "Be brief.", "Be rude."))
+	next := reopened(t, dir, nil)
+	r := next.get(id)
+	for ; r.Status == item.StatusInProgress || r.Status == item.StatusQueued; r = next.get(id) {
+		runtime.Gosched()
+	}
+	if got := kinds(r); r.Status != item.StatusIncomplete || r.Error == nil || !strings.Contains(r.Error.Message, "has changed") || got != "message:I wait. | mcp_call:wait" {
+		t.Errorf("%s: %s, %+v", r.Status, got, r.Error)
+	}
+	after := next.create(`{"model":"it","input":"y","previous_response_id":"` + id + `"}`)
+	if after.Status != item.StatusCompleted {
+		t.Errorf("%s: %s", after.Status, kinds(after))
+	}
+}
+
 // A response that ends its server each time fails after some attempts, and so does one whose
 // agent cannot be opened any more. Others are told to leave it alone until then. D4
 func TestTakenUpInVain(t *testing.T) {

@@ -105,6 +105,7 @@ type active struct {
 	end        func(cause error) // cancels the run
 	background bool
 	streams    bool                 // its events are kept
+	files      string               // of the agent: see filesOf
 	request    jsontext.Value       // what the note about the beginning says of the request
 	cancelled  bool                 // by a delivery
 	ended      bool                 // the end is in the log
@@ -286,16 +287,21 @@ func notOpened(a *Agent, err error) error {
 	return fmt.Errorf("the agent %s: %w", a.Name, err)
 }
 
-// unopened is notOpened for a client that waits: it is told if the file has changed and nobody
-// has agreed to the change, because the same request may succeed later. K6
+// unopened is notOpened for a client that waits: it is told if the same request may succeed later,
+// because the file has changed and nobody has agreed to the change, or has a mistake. K6
 func (b *Backend) unopened(a *Agent, err error) error {
 	err = notOpened(a, err)
-	if !errors.As(err, new(*trust.UntrustedError)) {
+	code, message := "", ""
+	switch {
+	case errors.As(err, new(*trust.UntrustedError)):
+		code, message = "agent_not_trusted", "The file of the agent '%s' has changed, and the operator of this server has not agreed to the change yet."
+	case errors.As(err, new(*host.ConfigError)):
+		code, message = "agent_invalid", "The file of the agent '%s' cannot be used as it is now. The operator of this server finds the reason in its log."
+	default:
 		return err
 	}
 	b.report(err) // it says to what
-	return &server.Error{Status: http.StatusServiceUnavailable, Code: "agent_not_trusted",
-		Message: fmt.Sprintf("The file of the agent '%s' has changed, and the operator of this server has not agreed to the change yet.", a.Name)}
+	return &server.Error{Status: http.StatusServiceUnavailable, Code: code, Message: fmt.Sprintf(message, a.Name)}
 }
 
 // respond makes a response with an open host.
@@ -312,7 +318,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	if err != nil {
 		return err
 	}
-	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
+	ag.Hooks, run.files = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag)
 	answers, err := b.takeApart(ctx, at, run, r)
 	if err != nil {
 		return err

@@ -39,3 +39,21 @@ func TestChangedFile(t *testing.T) {
 	agreed.Store("")
 	w.create(ask)
 }
+
+// A client is told that a file with a mistake may be mended, and what is in it or where it is
+// goes to the operator alone.
+func TestMistakenFile(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Hello.\n", nil)
+	const ask = `{"model":"it","input":"x"}`
+	good := fileText(t, w.dir, "it.md")
+	w.create(ask)
+	write(t, w.dir, "it.md", good+"<tool name=\"secret-tool\n")
+	for _, path := range []string{"responses", "responses/input_tokens"} {
+		status, text := w.send(http.MethodPost, path, ask)
+		if status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_invalid"`) || strings.Contains(text, "secret-tool") || strings.Contains(text, w.dir) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	write(t, w.dir, "it.md", good)
+	w.create(ask)
+}

@@ -70,7 +70,7 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background, Request: run.request}
 	if background {
 		caller, _ := server.CallerOf(ctx)
-		n.Key, n.KeyID = caller.Key, caller.KeyID
+		n.Key, n.KeyID, n.Files = caller.Key, caller.KeyID, run.files
 		if err := run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Tags: []string{tagBackground}}); err != nil {
 			return err
 		}

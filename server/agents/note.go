@@ -37,6 +37,8 @@ type note struct {
 	// Key and KeyID are those of who asked for a background response.
 	Key   string `json:"key,omitempty"`
 	KeyID string `json:"key_id,omitempty"`
+	// Files identifies the files of the agent of a background response: see filesOf.
+	Files string `json:"files,omitempty"`
 	// Text are instructions, until the next note about them. The entry behind it, if it is
 	// not empty, is their message.
 	Text string `json:"text,omitempty"`

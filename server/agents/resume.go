@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -254,9 +255,12 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 	if _, err := h.Session.Append(ctx, note{Kind: kindTakenUp, ResponseID: run.id}.body()); err != nil {
 		return err
 	}
-	var names []string
+	names, changed := clientTools(req), false
 	ag, err := h.Agent(ctx) // without tokens of callers, which are not stored
 	if err == nil {
+		changed = p.begin.Files != "" && p.begin.Files != filesOf(ag)
+	}
+	if err == nil && !changed {
 		names, err = adapt(ctx, ag, &server.Request{Request: req, Stored: true})
 	}
 	if err != nil {
@@ -283,6 +287,12 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		return b.closes(ctx, run, s, w, &agent.Result{}, nil)
 	case before.stopped != "":
 		return b.closes(ctx, run, s, w, &agent.Result{Why: before.stopped, Detail: before.detail}, nil)
+	case changed:
+		b.report(fmt.Errorf("agents: %s is not gone on with: the file of the agent %s has changed since it began", run.id, a.Name))
+		s.finish(nil)
+		return b.ends(ctx, run, w, func() error {
+			return w.Interrupt("server_error", "The server stopped before the response was complete, and the file of the agent has changed since it began. What was complete is kept, and the response can be continued.")
+		})
 	case taken >= mostTakenUp:
 		b.report(fmt.Errorf("agents: %s was taken up %d times, and its server ended each time", run.id, taken))
 		s.finish(nil)
@@ -297,6 +307,16 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		s.entry(e)
 	}
 	return b.runs(ctx, run, s, w)
+}
+
+// filesOf identifies an agent's file and what it imports by their contents. A response goes on
+// only with the files that it began with. D3
+func filesOf(a *agent.Agent) string {
+	var list []string
+	for _, f := range a.Setup.Files {
+		list = append(list, f.Name, f.Hash)
+	}
+	return session.Fingerprint(strings.Join(list, "\x00"))
 }
 
 // endsAgain writes the end of a response that the log has, and its stream has not.
