@@ -47,7 +47,7 @@ func (t *tracer) afterCompact(ctx context.Context, c *agent.CompactionCall) erro
 		o.span.SetAttributes(keyAfter.Int64(c.After))
 	}
 	if t.Content && len(c.Items) > 0 {
-		o.span.SetAttributes(keyOutputMessages.String(messages(c.Items)))
+		o.span.SetAttributes(keyOutputMessages.String(reply(c.Items, "stop")))
 	}
 	o.span.End(trace.WithTimestamp(c.Ended))
 	return nil

@@ -77,10 +77,10 @@ func TestCompactionMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, sums := r.metrics()
-	want := `antiphon.calls antiphon.compact.by=summary operation.name=compact request.model=test-model: 1
-client.operation.duration antiphon.compact.by=summary operation.name=compact request.model=test-model: 1
-client.token.usage antiphon.compact.by=summary operation.name=compact request.model=test-model token.type=input: 1
-client.token.usage antiphon.compact.by=summary operation.name=compact request.model=test-model token.type=output: 1
+	want := `antiphon.calls antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
+client.operation.duration antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
+client.token.usage antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model token.type=input: 1
+client.token.usage antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model token.type=output: 1
 `
 	got := ""
 	for line := range strings.Lines(strings.ReplaceAll(text, "gen_ai.", "")) {

@@ -14,10 +14,12 @@ import (
 // maxMessages limits the messages of a span, in bytes.
 const maxMessages = 32 << 10
 
-// message and part are the form of messages in the conventions.
+// message and part are the form of messages in the conventions. Only a message of a model has a
+// reason why it ends.
 type message struct {
-	Role  string `json:"role"`
-	Parts []part `json:"parts"`
+	Role   string `json:"role"`
+	Parts  []part `json:"parts"`
+	Finish string `json:"finish_reason,omitempty"`
 }
 
 type part struct {
@@ -29,8 +31,10 @@ type part struct {
 	Response  string `json:"response,omitempty"`
 }
 
-// messages encodes items up to the size limit.
-func messages(items []item.Item) string {
+// messages encodes items up to the size limit, each as a message.
+func messages(items []item.Item) string { return encoded(asMessages(items)) }
+
+func asMessages(items []item.Item) []message {
 	list := make([]message, 0, len(items))
 	left := maxMessages
 	for _, it := range items {
@@ -42,7 +46,16 @@ func messages(items []item.Item) string {
 		left -= len(p.Content) + lengthOf(p.Arguments) + len(p.Response) + excerpt.MaxName
 		list = append(list, m)
 	}
-	return encoded(list)
+	return list
+}
+
+// reply encodes a reply, which is one message, up to the size limit.
+func reply(items []item.Item, finish string) string {
+	whole := message{Role: "assistant", Parts: make([]part, 0, len(items)), Finish: finish}
+	for _, m := range asMessages(items) {
+		whole.Parts = append(whole.Parts, m.Parts...)
+	}
+	return encoded([]message{whole})
 }
 
 func encoded(v any) string {
@@ -78,24 +91,24 @@ func messageOf(it item.Item, limit int) message {
 	if err == nil {
 		switch v := v.(type) {
 		case *item.Message:
-			return message{excerpt.Name(string(v.Role)), []part{{Type: "text", Content: excerpt.Text(v.Content.Display(), limit)}}}
+			return message{Role: excerpt.Name(string(v.Role)), Parts: []part{{Type: "text", Content: excerpt.Text(v.Content.Display(), limit)}}}
 		case *item.FunctionCall:
-			return message{"assistant", []part{{Type: "tool_call", ID: excerpt.Name(v.CallID), Name: excerpt.Name(v.Name), Arguments: arguments(v.Arguments, limit)}}}
+			return message{Role: "assistant", Parts: []part{{Type: "tool_call", ID: excerpt.Name(v.CallID), Name: excerpt.Name(v.Name), Arguments: arguments(v.Arguments, limit)}}}
 		case *item.CustomToolCall:
-			return message{"assistant", []part{{Type: "tool_call", ID: excerpt.Name(v.CallID), Name: excerpt.Name(v.Name), Arguments: excerpt.Text(v.Input, limit)}}}
+			return message{Role: "assistant", Parts: []part{{Type: "tool_call", ID: excerpt.Name(v.CallID), Name: excerpt.Name(v.Name), Arguments: excerpt.Text(v.Input, limit)}}}
 		case *item.Reasoning:
-			return message{"assistant", []part{{Type: "reasoning", Content: excerpt.Text(reasoningText(v), limit)}}}
+			return message{Role: "assistant", Parts: []part{{Type: "reasoning", Content: excerpt.Text(reasoningText(v), limit)}}}
 		case *item.FunctionCallOutput:
-			return message{"tool", []part{{Type: "tool_call_response", ID: excerpt.Name(v.CallID), Response: excerpt.Text(v.Output.Display(), limit)}}}
+			return message{Role: "tool", Parts: []part{{Type: "tool_call_response", ID: excerpt.Name(v.CallID), Response: excerpt.Text(v.Output.Display(), limit)}}}
 		case *item.CustomToolCallOutput:
-			return message{"tool", []part{{Type: "tool_call_response", ID: excerpt.Name(v.CallID), Response: excerpt.Text(v.Output.Display(), limit)}}}
+			return message{Role: "tool", Parts: []part{{Type: "tool_call_response", ID: excerpt.Name(v.CallID), Response: excerpt.Text(v.Output.Display(), limit)}}}
 		}
 	}
 	role := "user"
 	if said(it) {
 		role = "assistant"
 	}
-	return message{role, []part{{Type: excerpt.Name(string(it.Type()))}}}
+	return message{Role: role, Parts: []part{{Type: excerpt.Name(string(it.Type()))}}}
 }
 
 // reasoningText returns what the model shows of its reasoning.

@@ -144,7 +144,7 @@ func (t *tracer) replied(span trace.Span, c *agent.ModelCall) {
 		}
 	}
 	if t.Content && len(c.Output) > 0 {
-		attrs = append(attrs, keyOutputMessages.String(messages(c.Output)))
+		attrs = append(attrs, keyOutputMessages.String(reply(c.Output, cmp.Or(finish(c), "error"))))
 	}
 	span.SetAttributes(attrs...)
 }

@@ -4,6 +4,7 @@
 package tracing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	MeterProvider  metric.MeterProvider
 	// Provider names the provider of the model as in the conventions, such as "openai"
-	// or "azure.ai.openai". It is omitted if it is empty.
+	// or "azure.ai.openai". The conventions want it with every span; "" means "openai",
+	// whose form of requests and replies this module speaks, whoever answers them.
 	Provider string
 	// Agent names the agent. It is omitted if it is empty.
 	Agent string
@@ -66,6 +68,7 @@ type operation struct {
 // needs the hooks in its own Agent; they may come from the same New, or from another
 // one with the agent's name.
 func New(o Options) agent.Hooks {
+	o.Provider = cmp.Or(o.Provider, "openai")
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
 	}
@@ -122,10 +125,7 @@ func opened(ctx context.Context, op *operation) *open {
 
 // named returns the attributes of all spans.
 func (t *tracer) named() []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 2)
-	if t.Provider != "" {
-		attrs = append(attrs, keyProvider.String(t.Provider))
-	}
+	attrs := append(make([]attribute.KeyValue, 0, 2), keyProvider.String(t.Provider))
 	if t.Agent != "" {
 		attrs = append(attrs, keyAgent.String(t.Agent))
 	}

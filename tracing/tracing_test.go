@@ -464,8 +464,10 @@ func TestFormsOfContent(t *testing.T) {
 		{"instructions", first["gen_ai.system_instructions"], `[{"type":"text","content":"Be brief."}]`},
 		{"output type", first["gen_ai.output.type"], "json"},
 		{"input", first["gen_ai.input.messages"], `[{"role":"user","parts":[{"type":"text","content":"go"}]}]`},
-		{"output", first["gen_ai.output.messages"], `[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"echo","arguments":{"text":"one"}}]},` +
-			`{"role":"assistant","parts":[{"type":"tool_call","id":"c2","name":"echo","arguments":"{\"text\":"}]}]`},
+		{"output", first["gen_ai.output.messages"], `[{"role":"assistant","parts":[{"type":"tool_call","id":"c1","name":"echo","arguments":{"text":"one"}},` +
+			`{"type":"tool_call","id":"c2","name":"echo","arguments":"{\"text\":"}],"finish_reason":"tool_call"}]`},
+		{"last output", second["gen_ai.output.messages"], `[{"role":"assistant","parts":[{"type":"text","content":"{\"a\":1}"}],"finish_reason":"stop"}]`},
+		{"provider", first["gen_ai.provider.name"], "openai"},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, diff)
