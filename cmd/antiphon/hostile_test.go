@@ -120,6 +120,8 @@ var ways = [][]string{
 	{"run DIR/as-deep.md"},
 	{"trust --diff FILE"},
 	{"fmt FILE", "run FILE more"},
+	{"serve FILE --check", "mcp FILE"},
+	{"chat FILE", "run DIR/inside.md --schema FILE", "run DIR/inside.md --approve-from FILE", "run DIR/inside.md -f FILE"},
 }
 
 func hostileFiles(t *testing.T) []string {

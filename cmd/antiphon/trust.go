@@ -53,13 +53,14 @@ type truster struct {
 	all   bool   // --trust
 	quiet bool   // --quiet
 	// sandbox is the profile of --sandbox for all programs, or "".
-	sandbox string
-	std     stdio
-	store   *trust.Store
-	begun   *trust.Store // the transcripts that runs of this user began, without powers
-	left    *trust.Ledger
-	audit   *audit.Log // nil if none is written
-	who     *person    // nil if nobody can be asked
+	sandbox  string
+	settings string // the folder of the person's settings and agents, or ""
+	std      stdio
+	store    *trust.Store
+	begun    *trust.Store // the transcripts that runs of this user began, without powers
+	left     *trust.Ledger
+	audit    *audit.Log // nil if none is written
+	who      *person    // nil if nobody can be asked
 
 	said     answer          // in this run
 	saidTo   trust.Powers    // what the answer was about
@@ -93,7 +94,7 @@ func newTruster(file string, flags *trustFlags, std stdio, env environment, who 
 		return nil, err
 	}
 	begun := trust.Open(filepath.Join(filepath.Dir(store.Path()), "transcripts.jsonl"))
-	return &truster{file: file, all: flags.Trust, std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), audit: log, who: who, now: time.Now}, nil
+	return &truster{file: file, all: flags.Trust, settings: settingsFolder(env), std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), audit: log, who: who, now: time.Now}, nil
 }
 
 // record writes to the audit log, if there is one.
@@ -104,9 +105,13 @@ func (t *truster) record(ctx context.Context, records ...audit.Record) error {
 	return t.audit.Write(ctx, records...)
 }
 
-// protected returns the folder of the agreements and sessions, and the audit log.
+// protected returns the folder of the agreements and sessions, that of the settings, which say
+// where conversations go, and the audit log.
 func (t *truster) protected() []string {
 	list := []string{filepath.Dir(t.store.Path())}
+	if t.settings != "" {
+		list = append(list, t.settings)
+	}
 	if t.audit != nil {
 		list = append(list, t.audit.Path())
 	}

