@@ -35,6 +35,7 @@ type person struct {
 	err   io.Writer
 	once  sync.Once
 	lines chan string
+	turn  chan struct{} // holds one value while a question is asked: the next line is its answer
 	// liked holds the rules added by answers. They apply even if a file asks every
 	// time, which a remembered rule would not override.
 	liked []session.Rule
@@ -54,7 +55,7 @@ type person struct {
 }
 
 func newPerson(std stdio) *person {
-	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), types: terminal(std.in)}
+	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), turn: make(chan struct{}, 1), types: terminal(std.in)}
 }
 
 const (
@@ -63,6 +64,17 @@ const (
 	// settle is the time that lines may take from the terminal to this program.
 	settle = 30 * time.Millisecond
 )
+
+// alone waits until no other question is asked, as subagents do at the same time. Nobody else asks until
+// done is called.
+func (p *person) alone(ctx context.Context) (done func(), err error) {
+	select {
+	case p.turn <- struct{}{}:
+		return func() { <-p.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // unasked drops what was typed before a question. An answer that was given twice
 // would approve a call that the user has not seen.
@@ -126,6 +138,11 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 // approve is an [agent.Approver]. At the end of input it returns
 // [agent.ErrNobody]. If somebody else answers first, the person is told.
 func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
+	done, err := p.alone(ctx)
+	if err != nil {
+		return agent.Decision{}, err
+	}
+	defer done()
 	if q.Allows(p.liked...) {
 		return byPerson(agent.Decision{Allow: true}, "terminal, by an answer before"), nil
 	}
@@ -444,6 +461,11 @@ func (p *person) edited(call tool.Call) (arguments string, edited bool, err erro
 // Ask asks the user a question of the model, for the tool ask_user. The number of
 // a choice selects it.
 func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
+	done, err := p.alone(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
 	p.unasked()
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(p.err, "?? %s\n", visible(strings.TrimRight(line, "\n")))

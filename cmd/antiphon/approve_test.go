@@ -6,14 +6,17 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
 )
 
 // TestLikeIt proves that what a person allows for calls like one, or for a tool,
@@ -70,4 +73,52 @@ func TestUnapprovedInMessages(t *testing.T) {
 	if got := programEnv(t, env, "run", "agent.md", "--allow", "append_to_file"); got.code != exitOK || read(t, "x.txt") != "x" {
 		t.Errorf("with --allow: %+v", got)
 	}
+}
+
+// TestQuestionsTakeTurns proves that a line answers one question: one of the model and one about a call, of
+// two subagents, are asked one after the other, and a question that ends while it waits is not asked.
+func TestQuestionsTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, typed := io.Pipe()
+		var screen bytes.Buffer
+		who := newPerson(stdio{in: in, err: &screen})
+		said, decided, gone := make(chan string, 1), make(chan agent.Decision, 1), make(chan error, 1)
+		go func() {
+			answer, _ := who.Ask(t.Context(), toolkit.Question{Text: "Which colour?"})
+			said <- answer
+		}()
+		synctest.Wait()
+		go func() {
+			v, _ := who.approve(t.Context(), agent.ApprovalRequest{Call: tool.Call{Name: "build", Arguments: "{}"}})
+			decided <- v
+		}()
+		synctest.Wait()
+		late, end := context.WithCancel(t.Context())
+		go func() {
+			_, err := who.Ask(late, toolkit.Question{Text: "Which size?"})
+			gone <- err
+		}()
+		synctest.Wait()
+		if got := screen.String(); !strings.Contains(got, "Which colour?") || strings.Contains(got, "build") {
+			t.Errorf("the screen:\n%s", got)
+		}
+		end()
+		if err := <-gone; err == nil {
+			t.Error("a question that is over was answered")
+		}
+		_, _ = io.WriteString(typed, "yes\n")
+		if got := <-said; got != "yes" {
+			t.Errorf("the model reads %q", got)
+		}
+		synctest.Wait()
+		if got := screen.String(); !strings.Contains(got, "build") || strings.Contains(got, "size") {
+			t.Errorf("the screen:\n%s", got)
+		}
+		_, _ = io.WriteString(typed, "n\n")
+		if v := <-decided; v.Allow {
+			t.Error("the call is allowed")
+		}
+		_ = typed.Close()
+	})
 }

@@ -386,6 +386,11 @@ func (t *dialogue) back(ctx context.Context) error {
 
 // asked asks the person something. The answer is empty when they leave.
 func (t *dialogue) asked(ctx context.Context, question string) (string, error) {
+	done, err := t.who.alone(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
 	t.who.unasked()
 	fmt.Fprint(t.std.err, question)
 	line, _, err := t.who.line(ctx)

@@ -161,6 +161,11 @@ func changes(before *trust.Grant, c *trust.Claim) string {
 
 // question asks the person at the terminal.
 func (t *truster) question(ctx context.Context, c trust.Claim) error {
+	done, err := t.who.alone(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	t.who.unasked()
 	s, hidden := t.show(c)
 	allows := slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == trust.Allows })
