@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -29,7 +30,8 @@ type composer struct {
 	shown   int      // how far back the history is shown, from 1; 0 means the draft
 	draft   state    // what was written before the history was shown
 
-	pastes []paste // long texts that the draft shows as a mark
+	pastes []paste  // long texts that the draft shows as a mark
+	known  []string // those of drafts before, newest last, which are folded again
 }
 
 type state struct {
@@ -43,6 +45,10 @@ type paste struct{ mark, text string }
 const (
 	// A paste of more lines or characters than these is shown as a mark.
 	foldLines, foldBytes = 6, 1000
+	// A draft that comes from elsewhere with more bytes than these is shown as a mark.
+	foldDraft = 16 << 10
+	// mostKnown is the number of pastes that are known again.
+	mostKnown = 20
 	// mostUndo is the number of changes that can be taken back.
 	mostUndo = 200
 )
@@ -62,7 +68,7 @@ func (c *composer) whole(text string) string {
 
 // written returns what the person has written and not sent: also while the history is shown.
 func (c *composer) written() string {
-	if c.shown > 0 && c.text == c.history[len(c.history)-c.shown] {
+	if c.shown > 0 && c.sent() == c.history[len(c.history)-c.shown] {
 		return c.whole(c.draft.text)
 	}
 	return c.sent()
@@ -73,14 +79,44 @@ func (c *composer) resume(draft composer) {
 	if draft.shown > 0 {
 		draft.shown += len(c.history) - len(draft.history)
 	}
-	draft.history, draft.killed, draft.older = c.history, c.killed, c.older
+	draft.history, draft.killed, draft.older, draft.known = c.history, c.killed, c.older, c.known
 	*c = draft
 }
 
 // set replaces the draft.
 func (c *composer) set(text string) {
 	c.change(false)
-	c.text, c.at, c.shown = text, len(text), 0
+	c.text, c.shown, c.mark = c.fold(text), 0, 0
+	c.at = len(c.text)
+}
+
+// fold returns a text with marks in place of what was pasted before, also of the whole if it is very long: what
+// a person recalls, edits or gets back is drawn with each key.
+func (c *composer) fold(text string) string {
+	if len(text) <= foldBytes && strings.Count(text, "\n") < foldLines {
+		return text
+	}
+	for _, known := range c.known {
+		if strings.Contains(text, known) {
+			text = strings.ReplaceAll(text, known, c.marked(known))
+		}
+	}
+	if len(text) > foldDraft {
+		return c.marked(c.whole(text))
+	}
+	return text
+}
+
+// marked returns the mark of a long text in the draft.
+func (c *composer) marked(text string) string {
+	for _, p := range c.pastes {
+		if p.text == text {
+			return p.mark
+		}
+	}
+	mark := fmt.Sprintf("[paste %d: %d lines, %d characters]", len(c.pastes)+1, strings.Count(text, "\n")+1, utf8.RuneCountInString(text))
+	c.pastes = append(c.pastes, paste{mark, text})
+	return mark
 }
 
 // clear empties the draft, which cannot be taken back.
@@ -109,6 +145,9 @@ func (c *composer) change(typed bool) {
 
 func (c *composer) insert(text string, typed bool) {
 	c.change(typed && text != " ")
+	if c.mark-1 > c.at {
+		c.mark += len(text)
+	}
 	c.text = c.text[:c.at] + text + c.text[c.at:]
 	c.at += len(text)
 }
@@ -121,9 +160,12 @@ func (c *composer) paste(text string) {
 		c.insert(text, false)
 		return
 	}
-	mark := fmt.Sprintf("[paste %d: %d lines, %d characters]", len(c.pastes)+1, lines, len([]rune(text)))
-	c.pastes = append(c.pastes, paste{mark, text})
-	c.insert(mark, false)
+	if !slices.Contains(c.known, text) {
+		if c.known = append(c.known, text); len(c.known) > mostKnown {
+			c.known = slices.Delete(c.known, 0, 1)
+		}
+	}
+	c.insert(c.marked(text), false)
 }
 
 // remove deletes from a place to another.
@@ -134,6 +176,9 @@ func (c *composer) remove(from, to int, keep bool) {
 	c.change(false)
 	if keep {
 		c.kill(c.text[from:to])
+	}
+	if at := c.mark - 1; at > from {
+		c.mark = max(from, at-(to-from)) + 1
 	}
 	c.text = c.text[:from] + c.text[to:]
 	c.at = from
@@ -164,9 +209,10 @@ func (c *composer) yank(before []int, pop bool) {
 	}
 }
 
-// region returns what is between the mark and the cursor. It reports false without a mark.
+// region returns what is between the mark and the cursor. It reports false without a mark, also if another
+// text has taken the place of the one that it was in.
 func (c *composer) region() (from, to int, ok bool) {
-	if c.mark == 0 || c.mark-1 > len(c.text) {
+	if c.mark == 0 || c.mark-1 > len(c.text) || c.mark-1 < len(c.text) && !utf8.RuneStart(c.text[c.mark-1]) {
 		return 0, 0, false
 	}
 	return min(c.mark-1, c.at), max(c.mark-1, c.at), true
@@ -273,11 +319,12 @@ func (c *composer) browse(older bool) {
 		c.draft = state{c.text, c.at}
 	}
 	c.change(false)
+	c.mark = 0
 	if c.shown = to; to == 0 {
 		c.text, c.at = c.draft.text, c.draft.at
 		return
 	}
-	c.text = c.history[len(c.history)-to]
+	c.text = c.fold(c.history[len(c.history)-to])
 	c.at = len(c.text)
 }
 
@@ -290,7 +337,7 @@ func (c *composer) takeBack(from, to *[]state) {
 	*to = append(*to, state{c.text, c.at})
 	last := (*from)[n-1]
 	*from = (*from)[:n-1]
-	c.text, c.at, c.typing = last.text, last.at, false
+	c.text, c.at, c.typing, c.mark = last.text, last.at, false, 0
 }
 
 // key applies a key, and reports whether it is one of the composer's.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	uv "github.com/charmbracelet/ultraviolet"
@@ -61,8 +62,17 @@ func (t *Terminal) event(ev uv.Event) {
 // keystroke returns the name of a key. Terminals that tell all keys apart send Shift with those that
 // need it.
 func keystroke(ev uv.KeyPressEvent) string {
+	if ev.Code < unicode.MaxASCII { // the place of the key counts only on layouts without Latin letters
+		ev.BaseCode = 0
+	}
 	name := uv.Key(ev).Keystroke()
 	switch name {
+	case "ctrl+[":
+		return "esc"
+	case "ctrl+i":
+		return "tab"
+	case "ctrl+m":
+		return "enter"
 	case "ctrl+shift+-", "ctrl+-":
 		return "ctrl+_"
 	case "alt+shift+-":
@@ -293,27 +303,32 @@ func (t *Terminal) enter() {
 		}
 		return
 	}
-	if t.stop != nil && slices.Contains(t.opts.Now, strings.TrimSpace(text)) {
-		t.send(strings.TrimSpace(text), true)
-		return
-	}
-	if strings.TrimSpace(text) == "/fullscreen" {
-		t.wantFull = !t.wantFull
-		t.compose.remember(text)
-		t.compose.clear()
-		return
-	}
-	if rest, ok := strings.CutPrefix(text, "/steer "); ok {
-		t.send(rest, true)
-		return
-	}
 	t.send(text, false)
 }
 
-// send queues a prompt, or says it to the work.
+// send queues the draft, or says it to the work, and empties it.
 func (t *Terminal) send(text string, now bool) {
+	if t.submit(text, now) {
+		t.compose.remember(text)
+		t.compose.clear()
+	}
+}
+
+// submit queues a prompt, performs it or says it to the work. It reports false if it does nothing.
+func (t *Terminal) submit(text string, now bool) bool {
 	if strings.TrimSpace(text) == "" || t.asking || t.leaving || t.tooSoon() {
-		return
+		return false
+	}
+	if !now {
+		switch plain := strings.TrimSpace(text); {
+		case t.stop != nil && slices.Contains(t.opts.Now, plain):
+			text, now = plain, true
+		case plain == "/fullscreen":
+			t.wantFull = !t.wantFull
+			return true
+		case strings.HasPrefix(text, "/steer "):
+			text, now = strings.TrimPrefix(text, "/steer "), true
+		}
 	}
 	steer := t.steer
 	if now && steer != nil {
@@ -322,16 +337,13 @@ func (t *Terminal) send(text string, now bool) {
 		t.mu.Lock()
 		if err == nil {
 			t.say("» ", text)
-			t.compose.remember(text)
-			t.compose.clear()
-			return
+			return true
 		}
 		t.hint = Shown(err.Error())
 	}
-	t.compose.remember(text)
-	t.compose.clear()
 	t.queue = append(t.queue, text)
 	t.tellReady()
+	return true
 }
 
 func (t *Terminal) tellReady() {
@@ -360,11 +372,36 @@ func (t *Terminal) escape(again bool) {
 	}
 	t.stop()
 	t.hint = "stopped; everything so far is kept"
-	if len(t.queue) > 0 {
-		queued := strings.Join(t.queue, "\n")
-		t.queue = nil
-		t.put(queued)
+	queued := t.queue
+	t.queue = nil
+	if past := t.putBack(queued); len(past) > 0 {
+		t.hint = Shown("stopped; Up has what was queued: " + strings.Join(past, " "))
 	}
+}
+
+// putBack puts prompts that were not sent into the draft, before what is there. A command or a shell line is
+// one only at the beginning of a prompt, so it does not go beside others: it stays in the history, and is returned.
+func (t *Terminal) putBack(prompts []string) (past []string) {
+	draft := t.drafted()
+	all := prompts
+	if text := draft.sent(); text != "" {
+		all = append(slices.Clone(all), text)
+	}
+	if len(prompts) == 0 || len(all) == 1 {
+		t.put(strings.Join(prompts, "\n"))
+		return nil
+	}
+	var said []string
+	for _, text := range all {
+		if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!") {
+			draft.remember(text)
+			past = append(past, text)
+		} else {
+			said = append(said, text)
+		}
+	}
+	draft.set(strings.Join(said, "\n"))
+	return past
 }
 
 // depart leaves.

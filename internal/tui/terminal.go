@@ -161,7 +161,7 @@ var xtermJS = []string{"vscode", "Hyper", "Tabby"}
 const (
 	begin   = "\x1b[?2004h\x1b[?1004h\x1b[?u"
 	end     = "\x1b[?1004l\x1b[?2004l"
-	keysOn  = "\x1b[>1u"
+	keysOn  = "\x1b[>5u" // keys apart, and what a key is on another layout
 	keysOff = "\x1b[<u"
 )
 
@@ -388,9 +388,9 @@ func (t *Terminal) notes(text string) {
 	t.lines = append(t.lines, t.mark.flush()...)
 	parts := strings.Split(t.note+text, "\n")
 	for _, line := range parts[:len(parts)-1] {
-		t.lines = append(t.lines, strings.TrimRight(line, "\r"))
+		t.lines = append(t.lines, untabbed(strings.TrimRight(line, "\r")))
 	}
-	t.note = parts[len(parts)-1]
+	t.note = untabbed(parts[len(parts)-1])
 }
 
 // Say adds a line to the transcript that shows what the person said.
@@ -570,12 +570,17 @@ func (t *Terminal) KeepDraft(path string) {
 	t.draft, t.kept = path, ""
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 		t.kept = string(text)
-		t.put(t.kept)
+		list := strings.Split(t.kept, promptEnd)
+		t.put(list[len(list)-1])
+		t.putBack(list[:len(list)-1])
 	}
 	t.changed()
 }
 
-// keep writes the draft to its file.
+// promptEnd stands between two prompts in the file of the draft, and is in none.
+const promptEnd = "\x00"
+
+// keep writes the draft to its file, behind prompts that wait.
 func (t *Terminal) keep() {
 	if t.draft == "" {
 		return
@@ -584,12 +589,14 @@ func (t *Terminal) keep() {
 	if t.find.on {
 		text = t.compose.whole(t.find.before.text)
 	}
-	if waiting := slices.Concat(t.taken, t.queue); len(waiting) > 0 {
-		if text != "" {
-			waiting = append(waiting, text)
-		}
-		text = strings.Join(waiting, "\n")
+	list := slices.Concat(t.taken, t.queue)
+	if text != "" || len(list) == 0 {
+		list = append(list, text)
 	}
+	for i := range list {
+		list[i] = strings.ReplaceAll(list[i], promptEnd, "")
+	}
+	text = strings.Join(list, promptEnd)
 	if text == t.kept {
 		return
 	}

@@ -34,6 +34,28 @@ func Shown(text string) string {
 	return b.String()
 }
 
+// untabbed returns a line with blanks in place of tabs, which have no columns of their own: as many as a
+// terminal shows.
+func untabbed(line string) string {
+	if !strings.Contains(line, "\t") {
+		return line
+	}
+	var b strings.Builder
+	col := 0
+	for i, part := range strings.Split(line, "\t") {
+		if i > 0 {
+			blanks := tabStop - col%tabStop
+			b.WriteString(strings.Repeat(" ", blanks))
+			col += blanks
+		}
+		b.WriteString(part)
+		col += columns(part)
+	}
+	return b.String()
+}
+
+const tabStop = 8
+
 // hidden reports whether a terminal obeys a character instead of showing it.
 func hidden(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff' || r >= 0xe0000 && r < 0xe0100

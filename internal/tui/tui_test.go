@@ -339,6 +339,9 @@ func TestComposer(t *testing.T) {
 		{[]string{"one two", "home", "ctrl+space", "end", "left", "ctrl+w"}, "|o"},
 		{[]string{"one two", "alt+b", "ctrl+space", "home", "alt+w", "ctrl+y"}, "one |one two"},
 		{[]string{"ab", "ctrl+space", "ctrl+u", "ctrl+w"}, "|"},
+		{[]string{"aé", "ctrl+b", "ctrl+space", "backspace", "end", "ctrl+w"}, "|"},
+		{[]string{"one two", "ctrl+b", "ctrl+space", "home", "é", "end", "ctrl+w"}, "éone tw|"},
+		{[]string{"éx", "home", "right", "ctrl+space", "up", "up", "down", "down", "end", "ctrl+w"}, "|"},
 		{[]string{"one two", "home", "alt+d"}, "| two"},
 		{[]string{"one", "ctrl+j", "two", "up", "end", "!"}, "one!|\ntwo"},
 		{[]string{"one", "ctrl+j", "日本", "up", "down", "x"}, "one\n日本x|"},
@@ -381,6 +384,47 @@ func TestPaste(t *testing.T) {
 	if c.text != "see short\ttext!" {
 		t.Errorf("the draft is %q", c.text)
 	}
+}
+
+// TestPasteAgain proves that a long paste is folded again when it is recalled, searched, put back from the queue or
+// edited, that one of a conversation before is folded if it is very long, and that all of it is sent.
+func TestPasteAgain(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("line\n", 10), "\n")
+	const mark = "see [paste 1: 10 lines, 49 characters]!"
+	b := newBench(t, 80, 24, false)
+	b.t.Remember(strings.Repeat("x", foldDraft+1))
+	b.t.Working(func() {}, nil)
+	press(&b.t.compose, "see ")
+	b.t.compose.paste(long)
+	press(&b.t.compose, "!")
+	b.press("enter", "")
+	shows := func(when, want, whole string) {
+		t.Helper()
+		if b.t.compose.text != want || b.t.compose.sent() != whole {
+			t.Errorf("%s: the draft is %q", when, b.t.compose.text)
+		}
+	}
+	b.press("esc", "")
+	shows("stopped", mark, "see "+long+"!")
+	b.press("enter", "")
+	b.t.queue = nil
+	press(&b.t.compose, "half")
+	b.press("up", "")
+	shows("recalled", mark, "see "+long+"!")
+	if got := b.t.compose.written(); got != "half" {
+		t.Errorf("%q is kept", got)
+	}
+	b.press("up", "")
+	shows("older", "[paste 2: 1 lines, 16385 characters]", strings.Repeat("x", foldDraft+1))
+	b.press("down", "")
+	b.press("down", "")
+	shows("back", "half", "half")
+	b.press("ctrl+r", "")
+	b.press("e", "e")
+	shows("searched", mark, "see "+long+"!")
+	b.press("esc", "")
+	b.t.compose.set("edited " + long)
+	shows("edited", "edited [paste 1: 10 lines, 49 characters]", "edited "+long)
 }
 
 // TestComposerRows proves that for any draft and cursor the rows fit, and the cursor is in them.
@@ -585,6 +629,49 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestQueueOfCommands proves that commands and shell lines that are queued do not become lines of a message when
+// the work is stopped, or when the program ended before they were sent.
+func TestQueueOfCommands(t *testing.T) {
+	for _, c := range []struct {
+		queue              []string
+		written, want, top string // the draft before and after, and what Up shows then
+	}{
+		{[]string{"fix it", "/quit"}, "", "fix it", "/quit"},
+		{[]string{"/cost", "hello"}, "", "hello", "/cost"},
+		{[]string{"/cost"}, "", "/cost", "said"},
+		{[]string{"!ls", "/cost"}, "", "", "/cost"},
+		{[]string{"one", "two"}, "three", "one\ntwo\nthree", "said"},
+		{[]string{"one"}, "/quit", "one", "/quit"},
+		{nil, "/quit", "/quit", "said"},
+	} {
+		path := filepath.Join(t.TempDir(), "draft")
+		b := newBench(t, 80, 24, false)
+		b.t.KeepDraft(path)
+		b.t.Working(func() {}, nil)
+		for _, text := range c.queue {
+			b.t.compose.set(text)
+			b.press("enter", "")
+		}
+		b.t.compose.set(c.written)
+		b.t.keep()
+		killed := newBench(t, 80, 24, false)
+		killed.t.Remember("said")
+		killed.t.KeepDraft(path)
+		b.press("esc", "")
+		for _, one := range []*bench{b, killed} {
+			if one.t.compose.text != c.want || len(one.t.queue) > 0 {
+				t.Errorf("%q and %q: the draft is %q, the queue %q", c.queue, c.written, one.t.compose.text, one.t.queue)
+			}
+		}
+		for range strings.Count(c.want, "\n") + 1 {
+			killed.press("up", "")
+		}
+		if killed.t.compose.text != c.top {
+			t.Errorf("%q and %q: Up shows %q, want %q", c.queue, c.written, killed.t.compose.text, c.top)
+		}
+	}
+}
+
 // TestComplete proves that Tab completes commands.
 func TestComplete(t *testing.T) {
 	b := newBench(t, 80, 24, false)
@@ -671,7 +758,7 @@ func TestKeepTaken(t *testing.T) {
 	take()
 	kept("hello")
 	b.t.compose.set("next")
-	kept("hello\nnext")
+	kept("hello" + promptEnd + "next")
 	b.t.Sent("hello")
 	kept("next")
 	b.t.compose.set("")
@@ -896,6 +983,10 @@ func TestAllKeys(t *testing.T) {
 		{uv.KeyPressEvent{Code: uv.KeyEnter, Mod: uv.ModShift}, "one\n|"},
 		{uv.KeyPressEvent{Code: '-', Mod: uv.ModCtrl | uv.ModShift}, "one|"},
 		{uv.KeyPressEvent{Code: '-', Mod: uv.ModAlt | uv.ModShift}, "one\n|"},
+		{uv.KeyPressEvent{Code: 'с', BaseCode: 'c', Mod: uv.ModCtrl}, "|"}, // Russian
+		{uv.KeyPressEvent{Code: 'u', BaseCode: 'f', Mod: uv.ModCtrl}, "|"}, // Dvorak
+		{uv.KeyPressEvent{Code: 'я', BaseCode: 'z', Text: "я"}, "oneя|"},
+		{uv.KeyPressEvent{Code: 'm', Mod: uv.ModCtrl}, "|"},
 	} {
 		if b.t.compose.text == "" {
 			b.t.compose.insert("one", false)
@@ -904,6 +995,24 @@ func TestAllKeys(t *testing.T) {
 		if got := b.t.compose.text + "|"; got != k.want {
 			t.Errorf("after %s: %q, want %q", uv.Key(k.key).Keystroke(), got, k.want)
 		}
+	}
+	if len(b.t.queue) != 1 {
+		t.Errorf("Ctrl-M sent %q", b.t.queue)
+	}
+	b.t.opts.Commands = []Command{{Name: "cost"}}
+	b.t.compose.set("/c")
+	b.t.event(uv.KeyPressEvent{Code: 'i', Mod: uv.ModCtrl})
+	if b.t.compose.text != "/cost " {
+		t.Errorf("Ctrl-I completes %q", b.t.compose.text)
+	}
+	b.t.compose.set("")
+	b.t.event(uv.KeyPressEvent{Code: '[', Mod: uv.ModCtrl})
+	if b.t.opts.Back = "/back"; b.t.escaped {
+		t.Error("Ctrl-[ without a way back")
+	}
+	b.t.event(uv.KeyPressEvent{Code: '[', Mod: uv.ModCtrl})
+	if !b.t.escaped {
+		t.Error("Ctrl-[ is not Esc")
 	}
 }
 

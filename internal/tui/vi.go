@@ -110,9 +110,13 @@ func (v *vi) key(c *composer, name, text string) bool {
 		v.record = append(v.record, viKey{name, text})
 	}
 	before := c.text
+	selected := v.selection(c)
 	v.keys = append(v.keys, text)
 	if v.run(c) {
 		v.keys = nil
+		if selected != nil && v.mode != viVisual && v.mode != viLines {
+			v.record = append(selected, v.record...) // the change is one of as much from the cursor on
+		}
 		switch {
 		case v.replaying:
 		case v.mode == viInsert:
@@ -123,6 +127,30 @@ func (v *vi) key(c *composer, name, text string) bool {
 	}
 	v.settle(c)
 	return true
+}
+
+// selection returns the keys that select as much as is selected, from the cursor on, or nil.
+func (v *vi) selection(c *composer) (keys []viKey) {
+	from, to := min(v.anchor, c.at), max(v.anchor, c.at)
+	n, first, step := 0, "v", " "
+	switch v.mode {
+	case viVisual:
+		for ; from < to; from = c.after(from) {
+			n++
+		}
+	case viLines:
+		n, first, step = strings.Count(c.text[from:to], "\n"), "V", "j"
+	default:
+		return nil
+	}
+	keys = append(keys, viKey{first, first})
+	if n > 0 {
+		for _, digit := range strconv.Itoa(n) {
+			keys = append(keys, viKey{string(digit), string(digit)})
+		}
+		keys = append(keys, viKey{step, step})
+	}
+	return keys
 }
 
 // settle keeps the cursor on a character.
@@ -477,6 +505,8 @@ func (t *Terminal) viKey(name, text string) bool {
 	case name == "enter" && !t.pending:
 		v.mode, v.keys, v.inserting = viInsert, nil, false
 		return false
+	case name == "up" && v.mode == viNormal && t.compose.text == "" && len(t.queue) > 0:
+		return false // it takes back what is queued
 	case v.mode == viNormal && len(v.keys) == 0 && text == ":":
 		t.line, t.lineMark, t.hint = new(string), text, ""
 		return true
@@ -546,8 +576,7 @@ func (t *Terminal) perform(line string) {
 		name, _, _ := strings.Cut(line, " ")
 		for _, c := range t.opts.Commands {
 			if c.Name == name || "/"+name == t.opts.Back {
-				t.queue = append(t.queue, "/"+line)
-				t.tellReady()
+				t.submit("/"+line, false)
 				return
 			}
 		}

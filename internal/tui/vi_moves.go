@@ -44,7 +44,7 @@ func (v *vi) motion(c *composer, count int, counted bool, k []string) (to int, i
 			}
 			v.sought = [2]string{name, k[1]}
 		}
-		to, inclusive, found := v.seek(c, count, name == ",")
+		to, inclusive, found := v.seek(c, count, name == ",", name == "," || name == ";")
 		if !found {
 			return to, false, false, &no
 		}
@@ -179,8 +179,9 @@ func wordBegin(c *composer, at int, big bool) int {
 	return at
 }
 
-// seek goes to the character of the last f F t T, within the line.
-func (v *vi) seek(c *composer, count int, reverse bool) (to int, inclusive, found bool) {
+// seek goes to the character of the last f F t T, within the line. If it goes again beside a character, the one
+// beside the cursor does not count.
+func (v *vi) seek(c *composer, count int, reverse, again bool) (to int, inclusive, found bool) {
 	kind, want := v.sought[0], v.sought[1]
 	if kind == "" {
 		return c.at, false, false
@@ -190,6 +191,13 @@ func (v *vi) seek(c *composer, count int, reverse bool) (to int, inclusive, foun
 		forward = !forward
 	}
 	at, begin, end := c.at, c.lineBegin(c.at), c.lineEnd(c.at)
+	if again && strings.Contains("tT", kind) {
+		if next := c.after(at); forward && next < end && strings.HasPrefix(c.text[next:], want) {
+			at = next
+		} else if last := c.before(at); !forward && at > begin && strings.HasPrefix(c.text[last:], want) {
+			at = last
+		}
+	}
 	for n := 0; n < count; {
 		switch {
 		case forward && c.after(at) < end && at < end:

@@ -46,6 +46,10 @@ func TestVi(t *testing.T) {
 		{"|one, two, three", "f,;", "one, two|, three"},
 		{"|one, two, three", "f,;,", "one|, two, three"},
 		{"|one, two", "t,", "on|e, two"},
+		{"|one, two, three", "t,;", "one, tw|o, three"},
+		{"|one, two, three", "t,;,", "one,| two, three"},
+		{"one, two, thre|e", "T,;", "one,| two, three"},
+		{"|one, two", "t,;", "on|e, two"},
 		{"one, tw|o", "F,", "one|, two"},
 		{"one, tw|o", "T,", "one,| two"},
 		{"f|(a (b) c)", "%", "f(a (b) c|)"},
@@ -94,6 +98,11 @@ func TestVi(t *testing.T) {
 		{"one |two three", "vey$p", "one two threetw|o"},
 		{"one\nt|wo\nthree", "Vd", "one\n|three"},
 		{"one |two", "viwcX<esc>", "one |X"},
+		{"|one two three", "vld.", "|two three"},
+		{"|one two three", "veyw.", "one |two three"},
+		{"|one two", "vlcX<esc>w.", "Xe |Xo"},
+		{"|a\nb\nc\nd\ne", "Vjd.", "|e"},
+		{"|one\ntwo", "V>j.", "  one\n  |two"},
 		{"|one\ntwo", "Vj>", "  |one\n  two"},
 		{"  |one", "<<", "|one"},
 		{"one\n|two", ">>", "one\n  |two"},
@@ -199,7 +208,24 @@ func TestViModes(t *testing.T) {
 	if len(b.t.queue) != 1 || b.t.queue[0] != "/cost 1" || b.t.hint != "there is no command :nosuch" {
 		t.Errorf("the queue is %q, the hint %q", b.t.queue, b.t.hint)
 	}
-	viTyped(b, "idraft<esc>:w<enter>")
+	viTyped(b, "idraft<esc>")
+	b.t.opts.Commands = append(b.t.opts.Commands, Command{Name: "fullscreen"}, Command{Name: "steer"}, Command{Name: "detach"})
+	b.t.opts.Now = []string{"/detach"}
+	b.t.queue = b.t.queue[:1]
+	var said []string
+	end = b.t.Working(func() {}, func(text string) error { said = append(said, text); return nil })
+	viTyped(b, ":fullscreen<enter>:steer go on<enter>:detach<enter>")
+	if len(b.t.queue) != 1 || !b.t.wantFull || strings.Join(said, "|") != "go on|/detach" || b.t.compose.text != "draft" {
+		t.Errorf("full screen %v, said %q, the queue is %q, the draft %q", b.t.wantFull, said, b.t.queue, b.t.compose.text)
+	}
+	end()
+	b.t.compose.set("")
+	b.press("up", "")
+	if b.t.compose.text != "/cost 1" || len(b.t.queue) > 0 {
+		t.Errorf("Up takes back %q of %q", b.t.compose.text, b.t.queue)
+	}
+	b.t.compose.set("draft")
+	viTyped(b, ":w<enter>")
 	if got := b.t.queue[len(b.t.queue)-1]; got != "draft" {
 		t.Errorf("sent %q", got)
 	}
