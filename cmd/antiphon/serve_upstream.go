@@ -22,6 +22,7 @@ import (
 type upstreamFlags struct {
 	Upstream     []string `group:"who" sep:"none" placeholder:"[MODELS=]URL" help:"Serve the models of an endpoint. MODELS says which: a name, a beginning such as gpt-*, or a name in front such as local/. May be repeated; the next one with the same MODELS is asked if one cannot answer."`
 	UpstreamKey  []string `group:"who" name:"upstream-key" sep:"," placeholder:"NAME@HOST" help:"Send the key in the variable NAME to the upstreams at HOST. May be repeated. Default: $$OPENAI_API_KEY goes to a single upstream, or to the one at $$OPENAI_BASE_URL."`
+	AccountIDs   bool     `group:"may" name:"account-ids" help:"Clients may name files, vector stores, containers, prompts and skills of the accounts at the upstreams by their ids. All clients share these accounts."`
 	UpstreamNote bool     `group:"who" name:"upstream-log" help:"Print a line for each response of an upstream: who was asked, and with what result."`
 }
 
@@ -111,7 +112,7 @@ func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
 // gateway returns the backend for the upstreams.
 func (c *upstreamFlags) gateway(ups []gateway.Upstream, std stdio, hide func(string) string) *gateway.Backend {
 	errorLog := log.New(hider{std, hide}, "antiphon: ", 0)
-	b := &gateway.Backend{Upstreams: ups, Log: func(err error) { errorLog.Print(err) }}
+	b := &gateway.Backend{Upstreams: ups, AccountIDs: c.AccountIDs, Log: func(err error) { errorLog.Print(err) }}
 	if c.UpstreamNote {
 		b.Made = func(r gateway.Record) { errorLog.Print(r) }
 	}
@@ -132,5 +133,8 @@ func (c *upstreamFlags) sayUpstreams(to io.Writer, before string, ups []gateway.
 		}
 		about := dialect.Client{Config: u.Config, Dialect: u.Dialect}.About()
 		fmt.Fprintf(to, before+"%s are asked at %s by %s, %s\n", visible(models), visible(about.URL), u.Dialect.Info().Title, key)
+	}
+	if c.AccountIDs && len(ups) > 0 {
+		fmt.Fprintln(to, before+"clients may name what is in the accounts of the upstreams by ids")
 	}
 }

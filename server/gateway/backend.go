@@ -39,6 +39,10 @@ type Upstream struct {
 type Backend struct {
 	// Upstreams are asked in this order, those with the same pattern one after the other.
 	Upstreams []Upstream
+	// AccountIDs lets clients name files, vector stores, containers, prompts and the like by ids
+	// that an upstream looks up in its account. All clients share the account, so such a request is
+	// refused otherwise.
+	AccountIDs bool
 	// Made, if set, is called for each response before its end is sent, with what is also stored with it. It may be called from several goroutines at once.
 	Made func(Record)
 	// Log receives errors that clients are not told. It may be nil.
@@ -221,7 +225,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if r.WarmUp {
 		return nil
 	}
-	if err := mayName(ctx, r); err != nil {
+	if err := b.mayName(ctx, r); err != nil {
 		return err
 	}
 	defer b.run()()
@@ -245,9 +249,12 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 // receives these members, and which one answers is not known yet.
 func (b *Backend) CheckChat(*server.Request) error { return nil }
 
-// mayName refuses URLs that the caller may not give: in tools, in prompts, and in what this
-// version does not know and an upstream may.
-func mayName(ctx context.Context, r *server.Request) error {
+// mayName refuses ids and URLs that the caller may not give: URLs in tools, in prompts, and in what
+// this version does not know and an upstream may; ids everywhere.
+func (b *Backend) mayName(ctx context.Context, r *server.Request) error {
+	if err := b.account(r); err != nil {
+		return err
+	}
 	list := append(slices.Clone(r.Extra), r.Chat...)
 	for _, name := range []string{"tools", "prompt"} {
 		if v, ok := r.Object.Member(name); ok {

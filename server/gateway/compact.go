@@ -21,7 +21,7 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 	if r == nil || r.Request == nil {
 		return 0, errNothing
 	}
-	if err := mayName(ctx, r); err != nil {
+	if err := b.mayName(ctx, r); err != nil {
 		return 0, err
 	}
 	list, err := b.candidates(r.Model)
@@ -63,6 +63,9 @@ func absent(err error) bool {
 func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacted, error) {
 	if r == nil || r.Request == nil {
 		return nil, errNothing
+	}
+	if err := b.mayName(ctx, r); err != nil {
+		return nil, err
 	}
 	list, err := b.candidates(r.Model)
 	if err != nil {

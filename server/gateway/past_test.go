@@ -154,3 +154,56 @@ func TestModels(t *testing.T) {
 		t.Errorf("%s", e.JSON())
 	}
 }
+
+// Files, vector stores, containers, prompts and skills of the upstream's account belong to the
+// operator. A request that names one is refused by name, also in history that was only stored, unless the
+// operator allows it. What an upstream has made passes. V3
+func TestAccountIDs(t *testing.T) {
+	up := says(t, "Well.")
+	w := serving(t, open(t, up.URL, false))
+	message := func(part string) string { return `"input":[{"role":"user","content":[` + part + `]}]` }
+	refused := map[string]string{
+		message(`{"type":"input_image","detail":"auto","file_id":"file_1"}`):                                                                        "input[0]",
+		message(`{"type":"input_file","FILE_ID":"file_1"}`):                                                                                         "input[0]",
+		message(`{"type":"input_file","file\u005fid":"file_1"}`):                                                                                    "input[0]",
+		`"input":[{"type":"tomorrows_item","deep":[{"file_ids":["file_1"]}]}]`:                                                                      "input[0]",
+		`"input":"a","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]`:                                                                  "tools[0]",
+		`"input":"a","tools":[{"type":"web_search"},{"type":"code_interpreter","container":"cntr_1"}]`:                                              "tools[1]",
+		`"input":"a","tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["f_1"]}}]`:                                          "tools[0]",
+		`"input":"a","tools":[{"type":"shell","environment":{"type":"container_reference","container_id":"cntr_1"}}]`:                               "tools[0]",
+		`"input":"a","tools":[{"type":"shell","environment":{"type":"container_auto","skills":[{"type":"skill_reference","skill_id":"skill_1"}]}}]`: "tools[0]",
+		`"input":"a","tools":[{"type":"image_generation","input_image_mask":{"file_id":"file_1"}}]`:                                                 "tools[0]",
+		`"input":"a","prompt":{"id":"pmpt_1"}`:                                                                                                      "prompt",
+		`"input":"a","tomorrow":{"file_id":"file_1"}`:                                                                                               "tomorrow",
+	}
+	passes := []string{
+		`"input":"file_id","tools":[{"type":"function","name":"f","parameters":{"type":"object","properties":{"file_id":{"type":"string","default":"x"}}}}]`,
+		`"input":"a","tools":[{"type":"code_interpreter","container":{"type":"auto"}}],"prompt":null`,
+		`"input":[{"type":"code_interpreter_call","id":"ci_1","code":"1","container_id":"cntr_1","status":"completed","outputs":[]},{"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"x","annotations":[{"type":"container_file_citation","container_id":"cntr_1","file_id":"cfile_1","filename":"f","start_index":0,"end_index":1}]}]},{"role":"user","content":"{\"file_id\":\"x\"}"}]`,
+	}
+	for members, param := range refused {
+		_, e := w.refused(`{"model":"m",`+members+`}`, http.StatusBadRequest)
+		if text(e, "param") != param || !strings.Contains(text(e, "message"), "--account-ids") {
+			t.Errorf("%s: %s", members, e.JSON())
+		}
+	}
+	_, _, body := w.ask(http.MethodPost, "/conversations", `{"items":[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]}`)
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.refused(`{"model":"m","input":"a","conversation":"`+talk.ID+`"}`, http.StatusBadRequest)
+	if n := len(up.Requests()); n > 0 {
+		t.Errorf("the upstream was asked %d times", n)
+	}
+	for _, members := range passes {
+		w.create(`{"model":"m",` + members + `}`)
+	}
+	allowed := serving(t, open(t, up.URL, false))
+	allowed.b.AccountIDs = true
+	for members := range refused {
+		if status, _, body := allowed.ask(http.MethodPost, "/responses", `{"model":"m",`+members+`}`); status != http.StatusOK {
+			t.Errorf("allowed: %s: %d %s", members, status, body)
+		}
+	}
+}
