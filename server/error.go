@@ -85,9 +85,24 @@ func (e *Error) Send(w http.ResponseWriter) { e.complete().answer(w) }
 // answer sends the error as the response to a request.
 func (e *Error) answer(w http.ResponseWriter) {
 	maps.Copy(w.Header(), e.Header)
+	if again := e.again(); again != "" && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", again)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(e.body()) // a client that is gone is not an error
+}
+
+// again returns after how many seconds a client may try again, or "" if that is of no use. An
+// error that knows better says it in its Header.
+func (e *Error) again() string {
+	switch {
+	case e.Code == "conversation_locked":
+		return "1"
+	case e.Status == http.StatusServiceUnavailable:
+		return "5"
+	}
+	return ""
 }
 
 // body returns the error as the body of a response.

@@ -214,3 +214,41 @@ func TestCompactCosts(t *testing.T) {
 		}
 	}
 }
+
+// An error that passes says when to try again. V5
+func TestRetryAfter(t *testing.T) {
+	wait := make(chan struct{})
+	s := &Server{Backend: BackendFunc(func(_ context.Context, r *Request, w *Writer) error {
+		switch r.Model {
+		case "full":
+			return &Error{Status: http.StatusServiceUnavailable, Message: "full"}
+		case "knows":
+			return &Error{Status: http.StatusServiceUnavailable, Message: "full", Header: http.Header{"Retry-After": {"60"}}}
+		case "wrong":
+			return Invalid("", "", "wrong")
+		}
+		_ = w.Begin("")
+		<-wait
+		return nil
+	})}
+	talk, err := api.ParseConversation(post(s, "/v1/conversations", "").Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := `{"model":"m","input":"x","background":true,"conversation":"` + talk.ID + `"}`
+	if w := post(s, "/v1/responses", in); w.Code != http.StatusOK {
+		t.Fatal(w.Code, w.Body)
+	}
+	for body, want := range map[string]string{
+		`{"model":"full","input":"x"}`: "5", `{"model":"knows","input":"x"}`: "60", `{"model":"wrong","input":"x"}`: "", in: "1",
+	} {
+		if w := post(s, "/v1/responses", body); w.Code == http.StatusOK || w.Header().Get("Retry-After") != want {
+			t.Errorf("%s: %d, Retry-After %q", body, w.Code, w.Header().Get("Retry-After"))
+		}
+	}
+	close(wait)
+	s.Close()
+	if w := post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Error("while it stops:", w.Code, w.Header())
+	}
+}

@@ -150,8 +150,9 @@ func TestTokensOfImages(t *testing.T) {
 			t.Fatal(refused)
 		}
 	}
-	close(end)
+	end <- struct{}{}
 	<-done
+	end <- struct{}{}
 	if last := <-done; last != "200 OK, left 9840" {
 		t.Error(last)
 	}
