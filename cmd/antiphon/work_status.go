@@ -6,8 +6,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,7 +37,6 @@ type workRow struct {
 	Worker   string      `json:"worker,omitempty"`
 	Endpoint string      `json:"endpoint,omitempty"`
 
-	path string     // of the agent's file
 	work queue.Work // as it was read
 }
 
@@ -75,7 +76,7 @@ func rows(ctx context.Context, in keeper, only string, states ...queue.State) (l
 		}
 		r := workRow{
 			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
-			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, Endpoint: w.Endpoint, path: info.Path, work: w,
+			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, Endpoint: w.Endpoint, work: w,
 		}
 		if (w.State == queue.Ready || w.State == queue.Waiting) && w.Due.After(now) {
 			r.Next = w.Due
@@ -248,22 +249,34 @@ func (c *chosenWork) check() (err error) {
 	return nil
 }
 
-// selects reports whether a row belongs to the tenant or the agent that is meant.
-func (c *chosenWork) selects(r *workRow, file string) bool {
-	if c.Tenant != "" && r.Tenant == c.Tenant {
-		return true
-	}
-	return c.Agent != "" && (file != "" && r.path == file || len(c.Agent) >= shortestHash && strings.HasPrefix(r.Agent, c.Agent))
-}
-
 // shortestHash is how much of a hash names an agent.
 const shortestHash = 8
 
-// chosen returns the work, of all in some states or named one by one.
-func (c *chosenWork) chosen(ctx context.Context, in keeper, states ...queue.State) (list []workRow, err error) {
-	every, err := rows(ctx, in, "", states...)
-	if err != nil || c.All {
-		return every, err
+// runningFirst returns work in some states, what runs first: it is to be stopped before the rest is
+// looked at.
+func runningFirst(ctx context.Context, q queue.Queue, states []queue.State) (list []queue.Work, err error) {
+	for w, err := range q.Works(ctx, states...) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, w)
+	}
+	rank := func(w queue.Work) int {
+		if w.State == queue.Running {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b queue.Work) int { return cmp.Or(rank(a)-rank(b), a.Since.Compare(b.Since)) })
+	return list, nil
+}
+
+// chosen yields the work in some states that is meant, what runs first. More selects further work,
+// and may be nil. Rest gets the named sessions that have no such work; if it is nil, these are an error.
+func (c *chosenWork) chosen(ctx context.Context, in keeper, more func(queue.Work) bool, rest func(session.Info) (bool, error), states ...queue.State) (iter.Seq2[queue.Work, error], error) {
+	q, err := queueOf(in)
+	if err != nil {
+		return nil, err
 	}
 	file := ""
 	if c.Agent != "" { // if it is not a file, it may be a hash
@@ -271,23 +284,47 @@ func (c *chosenWork) chosen(ctx context.Context, in keeper, states ...queue.Stat
 			return nil, usage(err)
 		}
 	}
-	for i := range every {
-		if c.selects(&every[i], file) {
-			list = append(list, every[i])
-		}
-	}
+	named := map[string]bool{}
 	for _, name := range c.Sessions {
 		info, err := findWhole(ctx, in, name, false)
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(every, func(r workRow) bool { return r.Session == info.ID })
-		if i < 0 {
+		w, err := q.Work(ctx, info.ID)
+		switch {
+		case err == nil && slices.Contains(states, w.State):
+			named[info.ID] = true
+			continue
+		case err != nil && !errors.Is(err, session.ErrNotFound):
+			return nil, err
+		}
+		done := false
+		if rest != nil {
+			if done, err = rest(info); err != nil {
+				return nil, err
+			}
+		}
+		if !done {
 			return nil, usage(fmt.Errorf("%s has no work that is %s", quoted(name), oneOf(states)))
 		}
-		list = append(list, every[i])
 	}
-	return list, nil
+	list, err := runningFirst(ctx, q, states)
+	return func(yield func(queue.Work, error) bool) {
+		for _, w := range list {
+			ok := c.All || named[w.Session] || more != nil && more(w) || c.Tenant != "" && w.Tenant == c.Tenant || len(c.Agent) >= shortestHash && strings.HasPrefix(w.Agent, c.Agent)
+			if !ok && file != "" {
+				info, err := in.Info(ctx, w.Session)
+				if err != nil && !errors.Is(err, session.ErrNotFound) {
+					yield(w, err)
+					return
+				}
+				ok = info.Path == file
+			}
+			if ok && !yield(w, nil) {
+				return
+			}
+		}
+	}, err
 }
 
 func oneOf(states []queue.State) string {
@@ -300,12 +337,12 @@ func oneOf(states []queue.State) string {
 
 // moveRow changes the state of a piece of work if it is still in one of some states, and
 // reports whether it was.
-func moveRow(ctx context.Context, q queue.Queue, r workRow, to queue.State, reason string, from []queue.State) (moved bool, err error) {
-	for w := r.work; slices.Contains(from, w.State); {
+func moveRow(ctx context.Context, q queue.Queue, w queue.Work, to queue.State, reason string, from []queue.State) (moved bool, err error) {
+	for slices.Contains(from, w.State) {
 		if err := q.Move(ctx, w, to, reason); !errors.Is(err, queue.ErrChanged) {
 			return err == nil, err
 		}
-		if w, err = q.Work(ctx, r.Session); errors.Is(err, session.ErrNotFound) {
+		if w, err = q.Work(ctx, w.Session); errors.Is(err, session.ErrNotFound) {
 			return false, nil // it was deleted since
 		} else if err != nil {
 			return false, err
@@ -315,21 +352,25 @@ func moveRow(ctx context.Context, q queue.Queue, r workRow, to queue.State, reas
 }
 
 // move changes the state of work and prints what was done.
-func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list []workRow, to queue.State, reason string, from []queue.State) error {
+func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list iter.Seq2[queue.Work, error], to queue.State, reason string, from []queue.State) error {
 	q, err := queueOf(in)
 	if err != nil {
 		return err
 	}
 	done := []string{}
-	for _, r := range list {
-		moved, err := moveRow(ctx, q, r, to, reason, from)
+	for w, err := range list {
+		moved := false
+		if err == nil {
+			moved, err = moveRow(ctx, q, w, to, reason, from)
+		}
 		switch {
 		case err != nil:
 			return err
 		case moved:
-			done = append(done, r.Session)
+			done = append(done, w.Session)
 		default:
-			fmt.Fprintf(std.err, "antiphon: %s was left: its work is no longer %s\n", quoted(r.called()), oneOf(from))
+			info, _ := in.Info(ctx, w.Session) // without a name, the id says which
+			fmt.Fprintf(std.err, "antiphon: %s was left: its work is no longer %s\n", quoted(cmp.Or(info.Name, w.Session)), oneOf(from))
 		}
 	}
 	return all.told(std, done, "%s: %s", plural(len(done), "session"), to)
@@ -347,40 +388,54 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 		return err
 	}
 	all := work.sessions()
-	return all.opened(ctx, env, false, func(in keeper) error {
-		states := []queue.State{queue.Running, queue.Ready, queue.Waiting}
-		list, err := c.chosen(ctx, in, states...)
+	return all.opened(ctx, env, false, func(in keeper) error { return c.park(ctx, std, in, work, all) })
+}
+
+// park stops work of a store. An endpoint is stopped first, so that nothing begins there
+// meanwhile. What does not run there stays as it is, because it cannot begin.
+func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
+	reason := cmp.Or(c.Reason, "an operator parked it")
+	var there func(queue.Work) bool
+	if c.Endpoint != "" {
+		limits, err := limitsOf(in)
 		if err != nil {
 			return err
 		}
-		if c.Endpoint != "" {
-			if err := c.stop(ctx, in, &list); err != nil {
-				return err
-			}
+		why := cmp.Or(c.Reason, "an operator stopped it")
+		if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
+			return err
 		}
-		return work.move(ctx, std, all, in, list, queue.Parked, cmp.Or(c.Reason, "an operator parked it"), states)
-	})
-}
-
-// stop stops an endpoint, and adds what runs there to the list of what is parked. What does
-// not run stays as it is, because it cannot begin.
-func (c *workParkCommand) stop(ctx context.Context, in keeper, list *[]workRow) error {
-	limits, err := limitsOf(in)
+		reason = stoppedEndpoint(c.Endpoint) + ": " + why
+		there = func(w queue.Work) bool { return w.State == queue.Running && w.Endpoint == c.Endpoint }
+	}
+	states := []queue.State{queue.Running, queue.Ready, queue.Waiting}
+	list, err := c.chosen(ctx, in, there, func(info session.Info) (bool, error) { return c.end(ctx, std, in, info) }, states...)
 	if err != nil {
 		return err
 	}
-	why := cmp.Or(c.Reason, "an operator stopped it")
-	if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
-		return err
+	return work.move(ctx, std, all, in, list, queue.Parked, reason, states)
+}
+
+// end asks the run of a session without work to stop, which is at a terminal or a server, and
+// reports whether there is one.
+func (c *workParkCommand) end(ctx context.Context, std stdio, in keeper, info session.Info) (bool, error) {
+	unlock, err := in.Lock(ctx, info.ID)
+	if err == nil {
+		return false, unlock()
 	}
-	c.Reason = stoppedEndpoint(c.Endpoint) + ": " + why
-	running, err := rows(ctx, in, "", queue.Running)
-	for _, r := range running {
-		if r.Endpoint == c.Endpoint && !slices.ContainsFunc(*list, func(o workRow) bool { return o.Session == r.Session }) {
-			*list = append(*list, r)
-		}
+	if !errors.Is(err, session.ErrBusy) {
+		return false, err
 	}
-	return err
+	s, err := session.Open(ctx, in, info.ID)
+	if err != nil || underWay(s) == 0 {
+		return false, err
+	}
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "work park"}, Bodies: []session.Body{session.StopAsked{Detail: c.Reason}}}
+	if _, err := s.Deliver(ctx, d); err != nil {
+		return false, err
+	}
+	fmt.Fprintf(std.err, "antiphon: %s runs at a terminal or a server, and was asked to stop; nothing keeps it from running again\n", quoted(cmp.Or(info.Name, info.ID)))
+	return true, nil
 }
 
 // stoppedEndpoint is the reason of work that was parked because its endpoint was stopped,
@@ -410,39 +465,39 @@ func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, 
 		if len(c.Sessions) > 0 {
 			states = append(states, queue.Ready, queue.Waiting, queue.Done)
 		}
-		list, err := c.chosen(ctx, in, states...)
+		var there func(queue.Work) bool
+		if c.Endpoint != "" {
+			limits, err := limitsOf(in)
+			if err == nil {
+				err = limits.Stop(ctx, c.Endpoint, "")
+			}
+			if err != nil {
+				return err
+			}
+			there = func(w queue.Work) bool {
+				return w.State == queue.Parked && strings.HasPrefix(w.Reason, stoppedEndpoint(c.Endpoint))
+			}
+		}
+		list, err := c.chosen(ctx, in, there, nil, states...)
 		if err != nil {
 			return err
 		}
 		if c.Drained {
-			list = slices.DeleteFunc(list, func(r workRow) bool { return !strings.HasSuffix(r.Waits, ": "+drainedReason) })
-		}
-		if c.Endpoint != "" {
-			if err := c.allow(ctx, in, &list); err != nil {
-				return err
-			}
+			list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && w.Reason == drainedReason })
 		}
 		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
 	})
 }
 
-// allow lets an endpoint take requests again, and adds what was parked because it was
-// stopped.
-func (c *workRetryCommand) allow(ctx context.Context, in keeper, list *[]workRow) error {
-	limits, err := limitsOf(in)
-	if err != nil {
-		return err
-	}
-	if err := limits.Stop(ctx, c.Endpoint, ""); err != nil {
-		return err
-	}
-	parked, err := rows(ctx, in, "", queue.Parked)
-	for _, r := range parked {
-		if strings.HasPrefix(r.work.Reason, stoppedEndpoint(c.Endpoint)) && !slices.ContainsFunc(*list, func(o workRow) bool { return o.Session == r.Session }) {
-			*list = append(*list, r)
+// only yields what fits, and errors.
+func only(list iter.Seq2[queue.Work, error], fits func(queue.Work) bool) iter.Seq2[queue.Work, error] {
+	return func(yield func(queue.Work, error) bool) {
+		for w, err := range list {
+			if (err != nil || fits(w)) && !yield(w, err) {
+				return
+			}
 		}
 	}
-	return err
 }
 
 // workDrainCommand is antiphon work drain.
@@ -486,7 +541,7 @@ func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, 
 				case r.State == queue.Running:
 					runs++
 				default:
-					moved, err := moveRow(ctx, q, r, queue.Parked, drainedReason, []queue.State{queue.Ready})
+					moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedReason, []queue.State{queue.Ready})
 					if err != nil {
 						return err
 					}
