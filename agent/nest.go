@@ -6,6 +6,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -225,6 +226,9 @@ func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input .
 		before.Add(child.budget.Used())
 	}
 	sc.done(before, res)
+	if err != nil && ctx.Err() == nil && sc.postpone(err) {
+		return tool.Result{Text: res.Text}, err
+	}
 	switch {
 	// The call itself was cancelled, which explains the subagent's error.
 	case err != nil && ctx.Err() != nil:
@@ -277,6 +281,22 @@ func (sc *scope) done(spent Usage, res *Result) {
 	if res.Why == StopNotYet {
 		sc.until, sc.waits = res.Due, strings.TrimPrefix(res.Detail, "waiting for ")
 	}
+}
+
+// postpone lets the call wait if the subagent's error says when its request may be sent: see
+// [endpoint.Gate]. The next run of the caller goes on with the subagent.
+func (sc *scope) postpone(err error) bool {
+	var closed interface {
+		error
+		Until() time.Time
+	}
+	if !errors.As(err, &closed) {
+		return false
+	}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	sc.paused, sc.until, sc.waits = true, closed.Until(), closed.Error()
+	return true
 }
 
 // ended returns the result of the log's last run, if it has stopped for good: neither

@@ -10,7 +10,8 @@ import "context"
 type Gate interface {
 	// Enter waits until a request may be sent to the base URL, which has no secrets. It is called
 	// before each attempt of each request. An error means that the request is not sent, and is not
-	// tried again: the request returns it.
+	// tried again: the request returns it. If the error has a method Until() time.Time, the call of a
+	// subagent whose request it was waits until then, instead of failing.
 	Enter(ctx context.Context, url string) error
 	// Failed is told of each attempt that failed.
 	Failed(ctx context.Context, url string, err *Error)

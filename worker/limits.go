@@ -33,6 +33,14 @@ func (e *closedError) Error() string {
 	return fmt.Sprintf("the endpoint %s takes no request for %s", e.url, e.wait.Round(time.Second))
 }
 
+// Until is when a subagent may ask the endpoint again. See [endpoint.Gate].
+func (e *closedError) Until() time.Time {
+	if e.stopped != "" {
+		return time.Now().Add(longestWait)
+	}
+	return time.Now().Add(e.wait)
+}
+
 // closed returns the endpoints at which no run may begin now: those to which nothing may be sent, and
 // those whose places are all taken.
 func (p *pool) closed(ctx context.Context) (shut, full map[string]bool, err error) {

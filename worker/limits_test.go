@@ -4,8 +4,10 @@
 package worker_test
 
 import (
+	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,6 +95,61 @@ func TestRetryAfterIsShared(t *testing.T) {
 	s.once(s.b)
 	if w := s.state(two); w.State != queue.Done || w.Endpoint != s.server.URL {
 		t.Errorf("after the pause: %+v", w)
+	}
+}
+
+// A subagent whose endpoint takes nothing for a time waits for it, as its caller would: its call does
+// not fail, and goes on later.
+func TestSubagentPauses(t *testing.T) {
+	s := newShared(t)
+	s.write(filepath.Join(filepath.Dir(s.file), "helper.md"), "<config model=\"m\"/>\n<system>Help.</system>\n")
+	s.write(s.file, "<config model=\"m\"/>\n<tool name=\"helper\" agent=\"helper.md\" local description=\"Helps.\" approval=\"allow\"/>\n")
+	s.agree(s.a)
+	shut := []func() error{
+		func() error { return s.limits.Slow(t.Context(), s.server.URL, time.Hour) },
+		func() error { return s.limits.Stop(t.Context(), s.server.URL, "too dear") },
+	}
+	s.server.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
+		switch n % 3 {
+		case 0:
+			if err := shut[n/3](); err != nil {
+				t.Error(err)
+			}
+			return agenttest.Completed(item.Call("call_1", "helper", `{"task":"help"}`))
+		case 1:
+			return agenttest.Completed(item.Assistant("Helped."))
+		}
+		return agenttest.Completed(item.Assistant("Done."))
+	})
+	for n, want := range []string{"takes no request for", "was stopped: too dear"} {
+		id := s.leave(fmt.Sprint("talk", n), "hello")
+		s.once(s.a)
+		if w := s.state(id); w.State != queue.Waiting || w.Due.IsZero() || !strings.Contains(w.Reason, want) || len(s.server.Requests()) != 3*n+1 {
+			t.Fatalf("%d requests, %+v", len(s.server.Requests()), w)
+		}
+		err := s.limits.Stop(t.Context(), s.server.URL, "")
+		if err == nil {
+			err = s.queue.Move(t.Context(), s.state(id), queue.Ready, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.once(s.a)
+		log, err := session.Open(t.Context(), s.kept, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs := 0
+		for e := range log.Entries() {
+			if o, ok := e.Body.(session.CallOutput); ok {
+				if outputs++; o.Failed {
+					t.Errorf("the call failed: %+v", o)
+				}
+			}
+		}
+		if w := s.state(id); w.State != queue.Done || outputs != 1 || len(s.server.Requests()) != 3*n+3 {
+			t.Fatalf("%d requests, %d outputs, %+v", len(s.server.Requests()), outputs, w)
+		}
 	}
 }
 

@@ -174,6 +174,7 @@ type pool struct {
 	// skip are sessions that cannot begin now, such as those that a person has open, and
 	// when to try again.
 	skip   map[string]time.Time
+	ended  bool // a run has ended during the round, so there may be more to do
 	drains bool // no more work is taken, and runs end with their turn
 }
 
@@ -314,6 +315,9 @@ func (p *pool) watch(ctx context.Context, done <-chan struct{}) {
 // round begins what may begin, and parks what nobody does. It reports whether something
 // runs or may begin.
 func (p *pool) round(ctx context.Context) (busy bool, err error) {
+	p.mu.Lock()
+	p.ended = false
+	p.mu.Unlock()
 	if err := p.roster.enter(ctx); err != nil {
 		return false, err
 	}
@@ -327,7 +331,9 @@ func (p *pool) round(ctx context.Context) (busy bool, err error) {
 	if moved {
 		p.stir()
 	}
-	return moved || p.count() > 0, err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return moved || p.ended || len(p.runs) > 0, err
 }
 
 // count is the number of runs.
@@ -472,6 +478,7 @@ func (p *pool) begin(ctx context.Context, w queue.Work, open opener) {
 		began := p.perform(held, r, open)
 		p.mu.Lock()
 		delete(p.runs, w.Session)
+		p.ended = true
 		if !began {
 			p.skip[w.Session] = time.Now().Add(p.pause())
 		}
