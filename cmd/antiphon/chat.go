@@ -448,12 +448,18 @@ func (t *dialogue) close() error {
 	return errors.Join(err, h.Close())
 }
 
+// newPrinter returns what shows entries.
+func (t *dialogue) newPrinter() *printer {
+	p := newPrinter(t.std, t.env)
+	p.screen, p.whole, p.watched, p.plain, p.colour = t.face, t.chat.ShowOutput, true, true, t.colour
+	p.look = t.who.look
+	_, p.shows = t.face.(*liveFace)
+	return p
+}
+
 // printer makes what shows entries, and counts those that are there.
 func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
-	t.print = newPrinter(t.std, t.env)
-	t.print.screen, t.print.whole, t.print.watched, t.print.plain, t.print.colour = t.face, t.chat.ShowOutput, true, true, t.colour
-	t.print.look = t.who.look
-	_, t.print.shows = t.face.(*liveFace)
+	t.print = t.newPrinter()
 	t.calls = newOutline(t.env.Hider(), t.innerLog)
 	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Last: t.calls.last, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0

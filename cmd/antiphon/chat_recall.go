@@ -7,8 +7,12 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
+	"strings"
+	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -17,6 +21,8 @@ import (
 const (
 	// mostRecalled is the number of messages that are shown of a session that continues.
 	mostRecalled = 4
+	// mostRecalledCalls is the number of calls that are shown between them.
+	mostRecalledCalls = 20
 	// manyEntries is the number from which the end of a session is shown before the session
 	// is open, and mostSearched the number of entries in which its last messages are looked for.
 	manyEntries  = 2000
@@ -32,6 +38,8 @@ type message struct {
 	user   bool
 	text   string
 	images []item.Part
+	// printed is what a shell line of the person's printed.
+	printed string
 }
 
 func (m message) hasPicture() (has bool) {
@@ -58,13 +66,15 @@ func messagesIn(entries iter.Seq[session.Entry]) (all []message) {
 		}
 		text := m.Content.Display()
 		user := it.Role() != item.RoleAssistant
+		printed := ""
 		if user {
 			text = typedText(m.Content)
 			if line, ran := ranLine(text); ran {
+				_, printed, _ = strings.Cut(strings.TrimPrefix(text, ranHead), "\n")
 				text = line
 			}
 		}
-		all = append(all, message{e.Seq, user, text, m.Content.Parts})
+		all = append(all, message{e.Seq, user, text, m.Content.Parts, printed})
 	}
 	return all
 }
@@ -88,13 +98,16 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 	if t.host != nil && t.host.Fresh() {
 		return
 	}
-	if t.recalled > 0 {
-		all = slices.DeleteFunc(all, func(m message) bool { return m.seq <= t.recalled })
-	} else if before := len(all) - most; before > 0 && most > 0 {
+	from := t.recalled + 1
+	if before := len(all) - most; t.recalled == 0 && before > 0 && most > 0 {
 		t.shortened(fmt.Sprintf("the last %d of %d messages", most, len(all)))
-		all = all[before:]
+		from = all[before].seq
 	}
-	t.showMessages(all)
+	mostCalls := mostRecalledCalls
+	if most == 0 {
+		mostCalls = math.MaxInt
+	}
+	t.replay(entries, from, mostCalls, func(name, uri string) { t.picture(context.Background(), name, uri) })
 }
 
 // shortened says that only the end of the session is shown.
@@ -102,16 +115,83 @@ func (t *dialogue) shortened(what string) {
 	fmt.Fprintf(t.std.err, "antiphon: %s; /redraw shows all, and antiphon sessions show %s also what happened between them\n", what, quoted(t.info.ID))
 }
 
-func (t *dialogue) showMessages(list []message) {
-	for _, m := range list {
-		if m.user {
-			t.face.said(m.text)
-			picturesIn(m.images, func(uri string) { t.picture(context.Background(), "that went with it", uri) })
+// replay shows entries as they were shown when they came, from a number on, with at most so many calls.
+// Picture shows a picture; nil means that pictures are left out.
+func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls int, picture func(name, uri string)) {
+	p := t.newPrinter()
+	p.screen, p.again, p.picture = (*screen)(nil), true, picture
+	left := -mostCalls // calls that are not shown
+	for e := range entries {
+		if _, ok := e.Body.(session.CallStarted); ok && e.Seq >= from {
+			left++
+		}
+	}
+	if left > 0 {
+		p.tell(dim, "   … the first %s of these are not shown; /redraw shows all", plural(left, "call"))
+	}
+	hidden, begun := map[string]bool{}, map[string]time.Time{}
+	for e := range entries {
+		if e.Seq < from {
+			p.passed(e)
 			continue
 		}
-		t.print.text(m.text)
-		t.print.endLine()
-		t.face.endText()
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			t.replayInput(e, p)
+			continue
+		case session.CallStarted:
+			if begun[b.CallID] = e.Time; len(hidden) < left {
+				hidden[b.CallID] = true
+			}
+			if hidden[b.CallID] {
+				p.passed(e)
+				continue
+			}
+		case session.CallOutput:
+			if hidden[b.CallID] {
+				p.passed(e)
+				continue
+			}
+			if at := begun[b.CallID]; !at.IsZero() && e.Time.After(at) {
+				p.returned[b.CallID] = agent.Progress{Took: e.Time.Sub(at), Error: failureOf(b.Item)}
+			}
+		}
+		p.entry(e)
+		switch e.Body.(type) {
+		case session.OutputItem, session.TurnEnded:
+			p.endLine()
+			t.face.endText()
+		}
+	}
+}
+
+// mostRanRows is the number of rows shown of what a shell line printed.
+const mostRanRows = 20
+
+// replayInput shows what was said to the model.
+func (t *dialogue) replayInput(e session.Entry, p *printer) {
+	for _, m := range messagesIn(slices.Values([]session.Entry{e})) {
+		if !m.user {
+			p.text(m.text)
+			p.endLine()
+			t.face.endText()
+			continue
+		}
+		t.face.said(m.text)
+		if p.picture != nil {
+			picturesIn(m.images, func(uri string) { p.picture("that went with it", uri) })
+		}
+		if m.printed == "" {
+			continue
+		}
+		rows := strings.Split(strings.TrimRight(m.printed, "\n"), "\n")
+		if more := len(rows) - mostRanRows; more > 0 {
+			fmt.Fprintf(t.std.err, "  … %s above\n", plural(more, "line"))
+			rows = rows[more:]
+		}
+		for _, row := range rows {
+			fmt.Fprintln(t.std.err, "  "+printable(strings.TrimRight(row, "\r")))
+		}
 	}
 }
 
@@ -122,34 +202,34 @@ func (t *dialogue) opening(ctx context.Context, in store.Store, found session.In
 		return
 	}
 	t.face.wait(restOf, fmt.Sprintf("%s, %d entries", restOf, found.Entries))
-	end, last, err := lastMessages(ctx, in, found, mostRecalled)
+	end, from, err := lastMessages(ctx, in, found, mostRecalled)
 	if err != nil || len(end) == 0 {
 		return
 	}
-	t.info, t.recalled = found, last
+	t.info, t.recalled = found, end[len(end)-1].Seq
 	t.printer(slices.Values([]session.Entry(nil)))
-	t.shortened(fmt.Sprintf("the last %d messages of %d entries", len(end), found.Entries))
-	t.showMessages(end)
+	t.shortened(fmt.Sprintf("the last %d messages of %d entries", mostRecalled, found.Entries))
+	t.replay(slices.Values(end), from, mostRecalledCalls, nil)
 }
 
-// lastMessages returns the last messages of a session, and the number of its last entry. It reads
-// the log from its end, and returns none if there are not enough of them near it, or if one has
-// a picture, for whose decoding the rest would wait.
-func lastMessages(ctx context.Context, in store.Store, found session.Info, most int) (list []message, last int64, err error) {
+// lastMessages returns the last entries of a session, and the number of that with the first of its last
+// messages. It reads the log from its end, and returns none if there are not enough messages near it, or if
+// one has a picture, for whose decoding the rest would wait.
+func lastMessages(ctx context.Context, in store.Store, found session.Info, most int) (end []session.Entry, from int64, err error) {
 	for n := int64(128); n <= min(mostSearched, found.Entries); n *= 2 {
-		var end []session.Entry
+		end = nil
 		for e, err := range in.Load(ctx, found.ID, found.Entries-n) {
 			if err != nil {
 				return nil, 0, err
 			}
 			end = append(end, e)
 		}
-		if list = messagesIn(slices.Values(end)); len(list) > most {
+		if list := messagesIn(slices.Values(end)); len(list) > most {
 			list = list[len(list)-most:]
 			if slices.ContainsFunc(list, message.hasPicture) {
 				break
 			}
-			return list, end[len(end)-1].Seq, nil
+			return end, list[0].seq, nil
 		}
 	}
 	return nil, 0, nil

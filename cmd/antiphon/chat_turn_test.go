@@ -4,7 +4,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -44,7 +46,7 @@ func conversing(t *testing.T, script string) (d *dialogue, face *scriptedFace, s
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n")
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n<tool name=\"find_and_replace\"/>\n<tool name=\"read_directory\"/>\n")
 	write(t, filepath.Join(dir, "agent.script"), script)
 	screen = new(strings.Builder)
 	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
@@ -286,5 +288,66 @@ func TestPlainLines(t *testing.T) {
 		if got, err := f.next(t.Context()); got != want || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
+	}
+}
+
+// TestRedrawShowsCalls proves that /redraw shows what happened as it was shown when it did: rows of calls,
+// the ends of their outputs, changes, shell lines and what they printed. What continues a session shows the
+// last calls alone.
+func TestRedrawShowsCalls(t *testing.T) {
+	var script strings.Builder
+	script.WriteString("turn\n  call read_file {\"path\": \"a.txt\"}\n  call find_and_replace {\"path\": \"a.txt\", \"find\": \"first\", \"replace\": \"added\"}\nturn\n  say Done.\nagain\nturn\n")
+	for range mostRecalledCalls + 3 {
+		script.WriteString("  call read_file {\"path\": \"a.txt\"}\n")
+	}
+	script.WriteString("turn\n  say **All** read.\n")
+	d, _, screen := conversing(t, script.String())
+	write(t, "a.txt", "first\nlast line of it\n")
+	d.who.in = strings.NewReader("y\n")
+	d.ran = []string{ranHead + "ls\nfile-1\x1b[2J\nfile-2"}
+	for _, text := range []string{"go", "read"} {
+		if err := d.turn(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := []string{"> ! ls", "  file-1<U+001B>[2J\n  file-2", "> go", "-> read_file a.txt", "<- read_file ", "   | last line of it", "<- find_and_replace ", "added", "Done.", "> read", "**All** read."}
+	screen.Reset()
+	if err := d.command(t.Context(), "/redraw"); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, "/redraw", screen.String(), rows...)
+	at := 0
+	for _, row := range []string{"> ! ls", "> go", "-> read_file", "Done.", "> read", "**All** read."} {
+		next := strings.Index(screen.String()[at:], row)
+		if next < 0 {
+			t.Fatalf("%q is not behind those before:\n%s", row, screen)
+		}
+		at += next
+	}
+	if n := strings.Count(screen.String(), "-> read_file"); n != mostRecalledCalls+4 {
+		t.Errorf("%d calls are shown:\n%s", n, screen)
+	}
+	screen.Reset()
+	d.recall(d.host.Session.Entries(), mostRecalled)
+	if n := strings.Count(screen.String(), "-> read_file"); n != mostRecalledCalls || !strings.Contains(screen.String(), "the first 5 calls of these are not shown") {
+		t.Errorf("%d calls are shown of a session that continues:\n%s", n, screen)
+	}
+}
+
+// TestFolderIsTree proves that what a folder has is shown as a tree, from its beginning.
+func TestFolderIsTree(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  call read_directory {\"path\": \"many\"}\nturn\n  say Done.\n")
+	if err := os.MkdirAll("many", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for n := range mostListed + 2 {
+		write(t, filepath.Join("many", fmt.Sprintf("f%02d", n)), "x")
+	}
+	if err := d.turn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, "the rows", screen.String(), "   ├ f00 (1 byte)\n   ├ f01", "   └ … 2 more, which --show-output shows")
+	if strings.Contains(screen.String(), fmt.Sprintf("f%02d", mostListed)) {
+		t.Errorf("all is shown:\n%s", screen)
 	}
 }

@@ -38,6 +38,7 @@ type printer struct {
 	watched bool                   // standard error is a terminal
 	quiet   bool                   // only warnings and errors are printed
 	whole   bool                   // show tool outputs in full
+	again   bool                   // what is printed happened before
 	mute    bool                   // do not print the model's text: see runCommand.Schema
 
 	heard                      // of the session itself
@@ -99,9 +100,14 @@ func newLogPrinter(std stdio, env environment, full bool) *printer {
 // recall reads the entries from before the run, without showing them.
 func (p *printer) recall(s *session.Session) {
 	for e := range s.Entries() {
-		p.calls.Add(e)
-		p.setup.Apply(e.Body)
+		p.passed(e)
 	}
+}
+
+// passed reads an entry without showing it.
+func (p *printer) passed(e session.Entry) {
+	p.calls.Add(e)
+	p.setup.Apply(e.Body)
 }
 
 // show prints one event. The error is standard output's.
@@ -462,7 +468,7 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 		p.tell(green, "<- %s%s %s%s", p.ended(b.CallID, call), took, sizeOf(b.Item), leftOut(done))
 		p.change(call)
 	}
-	p.output(b.Item, b.Failed)
+	p.output(b.Item, call, b.Failed)
 	if content, err := outputContent(b.Item); err == nil && p.picture != nil {
 		picturesIn(content.Parts, func(uri string) { p.picture("of "+call.Tool, uri) })
 	}
@@ -471,10 +477,10 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 // maxTail is the number of lines shown of an output, unless all are requested.
 const maxTail = 3
 
-// output shows a tool's output: its end on a terminal, or all of it if requested. For
-// a failed call it shows the text after the error, which explains the failure if the
-// error is an exit code.
-func (p *printer) output(out item.Item, failed bool) {
+// output shows a tool's output: its end on a terminal, or all of it if requested; of a folder, the
+// beginning as a tree. For a failed call it shows the text after the error, which explains the failure if
+// the error is an exit code.
+func (p *printer) output(out item.Item, call *agent.KnownCall, failed bool) {
 	content, err := outputContent(out)
 	if err != nil || p.quiet || !p.whole && !p.watched {
 		return
@@ -487,6 +493,10 @@ func (p *printer) output(out item.Item, failed bool) {
 	if len(lines) == 1 && lines[0] == "" {
 		return
 	}
+	if !failed && slices.Contains(listings, call.Tool) {
+		p.tree(lines)
+		return
+	}
 	if hidden := len(lines) - maxTail; !p.whole && hidden > 0 {
 		lines = lines[hidden:]
 		p.tell(dim, "   | … %s above, which %s shows", plural(hidden, "line"), p.opens())
@@ -496,6 +506,30 @@ func (p *printer) output(out item.Item, failed bool) {
 			line = shorten(line, 140)
 		}
 		p.tell(dim, "   | %s", line)
+	}
+}
+
+// listings are the tools whose output is what a folder has.
+var listings = []string{"read_directory", "read_dir"}
+
+// mostListed is the number of entries shown of a folder, unless all are requested.
+const mostListed = 12
+
+// tree shows what a folder has.
+func (p *printer) tree(lines []string) {
+	more := 0
+	if !p.whole && len(lines) > mostListed {
+		lines, more = lines[:mostListed], len(lines)-mostListed
+	}
+	for i, line := range lines {
+		branch := "├ "
+		if i == len(lines)-1 && more == 0 {
+			branch = "└ "
+		}
+		p.tell(dim, "   %s%s", branch, shorten(visible(p.hide(line)), 140))
+	}
+	if more > 0 {
+		p.tell(dim, "   └ … %d more, which %s shows", more, p.opens())
 	}
 }
 
@@ -517,7 +551,7 @@ func (p *printer) change(call *agent.KnownCall) {
 	if p.quiet || !p.whole && !p.watched {
 		return
 	}
-	if v := call.Verdict; v != nil && v.From == atTerminal && !call.Edited {
+	if v := call.Verdict; !p.again && v != nil && v.From == atTerminal && !call.Edited {
 		return
 	}
 	lines := changeOf(p.hide(call.Arguments))
