@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
@@ -126,6 +127,10 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
+	costs, err := c.costs(env)
+	if err != nil {
+		return err
+	}
 	l, err := c.listen(ctx, env)
 	if err != nil {
 		return err
@@ -140,7 +145,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	}
 	if len(ups) > 0 {
 		c.sayUpstreams(std.err, "antiphon: ", ups)
-		s.upstreams = c.gateway(ups, std, hide)
+		s.upstreams = c.gateway(ups, costs, std, hide)
 	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }
@@ -247,6 +252,30 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 // modelName returns the name of the model that a file is.
 func modelName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".md") }
 
+// prices returns the price of all models, if one is given, and what tells those of each.
+func (c *servedFlags) prices(env environment) (all *agent.Price, each func(model, baseURL string) (agent.Price, bool), err error) {
+	given := runCommand{runFlags: runFlags{Price: c.Price}}
+	if all, err = given.price(); err != nil {
+		return nil, nil, err
+	}
+	if each, err = pricesFor(env["ANTIPHON_PRICES"]); err != nil {
+		err = usage(fmt.Errorf("ANTIPHON_PRICES: %w", err))
+	}
+	return all, each, err
+}
+
+// costs returns what tells the cost of tokens.
+func (c *servedFlags) costs(env environment) (func(model, baseURL string, used *api.Usage) float64, error) {
+	all, each, err := c.prices(env)
+	return func(model, baseURL string, used *api.Usage) float64 {
+		if all != nil {
+			return all.Of(used)
+		}
+		price, _ := each(model, baseURL) // of nothing, if it is not known
+		return price.Of(used)
+	}, err
+}
+
 // config returns the configuration of all runs.
 func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err error) {
 	table, err := c.table(env)
@@ -256,8 +285,8 @@ func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err e
 	if cfg, err = workConfig(std, env); err != nil {
 		return cfg, err
 	}
-	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Price: c.Price}}
-	if cfg.Price, err = rules.price(); err != nil {
+	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny}}
+	if cfg.Price, cfg.Prices, err = c.prices(env); err != nil {
 		return cfg, err
 	}
 	cfg.Endpoint, cfg.Rules, cfg.Sandbox, cfg.Hosts, cfg.Owner = c.endpoint(table), rules.rules(), c.Sandbox, c.Hosts, c.Owner

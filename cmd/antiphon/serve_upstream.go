@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
@@ -109,10 +110,10 @@ func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
 	return keys, nil
 }
 
-// gateway returns the backend for the upstreams.
-func (c *upstreamFlags) gateway(ups []gateway.Upstream, std stdio, hide func(string) string) *gateway.Backend {
+// gateway returns the backend for the upstreams. costs tells what their answers cost.
+func (c *upstreamFlags) gateway(ups []gateway.Upstream, costs func(model, baseURL string, used *api.Usage) float64, std stdio, hide func(string) string) *gateway.Backend {
 	errorLog := log.New(hider{std, hide}, "antiphon: ", 0)
-	b := &gateway.Backend{Upstreams: ups, AccountIDs: c.AccountIDs, Log: func(err error) { errorLog.Print(err) }}
+	b := &gateway.Backend{Upstreams: ups, AccountIDs: c.AccountIDs, Cost: costs, Log: func(err error) { errorLog.Print(err) }}
 	if c.UpstreamNote {
 		b.Made = func(r gateway.Record) { errorLog.Print(r) }
 	}

@@ -102,7 +102,7 @@ func TestServeUpstreams(t *testing.T) {
 	one, two, three := upstream("I am one."), upstream("I am two."), upstream("I am three.")
 	host := strings.TrimSuffix(strings.TrimPrefix(two.URL, "http://"), "/v1")
 	base, said := gatewayOf(t, []string{"OPENAI_API_KEY=sk-of-the-environment-1", "OPENAI_BASE_URL=" + one.URL, "TWO_KEY=sk-of-the-second-22"},
-		"--upstream", one.URL, "--upstream", "big-*="+two.URL, "--upstream", "local/="+three.URL+"/responses", "--upstream-key", "TWO_KEY@"+host)
+		"--upstream", one.URL, "--upstream", "big-*="+two.URL, "--upstream", "local/="+three.URL+"/responses", "--upstream-key", "TWO_KEY@"+host, "--price", "1,1,1")
 	for model, want := range map[string]string{"any": "I am one.", "big-1": "I am two.", "local/big-2": "I am three."} {
 		if got := askGateway(t, base, `{"model":"`+model+`","input":"a"}`); !strings.Contains(got, want) || !strings.Contains(got, `"model":"`+model+`"`) {
 			t.Errorf("%s: %s", model, got)
@@ -115,6 +115,12 @@ func TestServeUpstreams(t *testing.T) {
 	}
 	if sent := string(three.Requests()[0].Body); !strings.Contains(sent, `"model":"big-2"`) {
 		t.Errorf("sent %s", sent)
+	}
+	metrics := getText(t, strings.TrimSuffix(base, "/v1")+"/metrics")
+	for _, model := range []string{"any", "big-1", "local/big-2"} { // and each costs what --price says
+		if !regexp.MustCompile(`server_cost_total\{agent="` + model + `",[^}]*\} [1-9]`).MatchString(metrics) {
+			t.Errorf("%s costs nothing: %s", model, metrics)
+		}
 	}
 	if strings.Contains(said, "sk-of") || strings.Count(said, "with a key") != 2 || strings.Count(said, "without a key") != 1 {
 		t.Errorf("said %s", said)

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -45,6 +46,9 @@ type Backend struct {
 	AccountIDs bool
 	// Made, if set, is called for each response before its end is sent, with what is also stored with it. It may be called from several goroutines at once.
 	Made func(Record)
+	// Cost, if set, returns what tokens of a model cost at a base URL, or 0 if that is not
+	// known. The model is the one that the upstream was asked for. It counts in limits of cost.
+	Cost func(model, baseURL string, used *api.Usage) float64
 	// Log receives errors that clients are not told. It may be nil.
 	Log func(error)
 	// Now returns the time. Nil means time.Now.
@@ -369,6 +373,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				continue
 			}
 		case api.EventFailed, api.EventError, api.EventCancelled:
+			p.spend(u, req, &ev)
 			continue // the error follows
 		case api.EventItemDone:
 			u.seen(&ev)
@@ -379,6 +384,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				attempt.Model = name
 			}
 			attempt.Outcome = "answered"
+			p.spend(u, req, &ev)
 			p.made()
 		}
 		if !p.sent {
@@ -397,6 +403,24 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 		return &broken{ctx.Err()}
 	}
 	return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
+}
+
+// spend counts what an answer of an upstream cost, by the event that ends it.
+func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) {
+	r, err := ev.Response()
+	if err != nil {
+		return
+	}
+	p.w.Cost += p.b.cost(u, req.Model, r.Usage)
+	p.w.Model = cmp.Or(r.Model, req.Model)
+}
+
+// cost returns what tokens of a model cost at an upstream, if that is known.
+func (b *Backend) cost(u *upstream, model string, used *api.Usage) float64 {
+	if b.Cost == nil || used == nil {
+		return 0
+	}
+	return b.Cost(model, u.about().URL, used)
 }
 
 // broken is an error of the way to the client, not of the upstream.

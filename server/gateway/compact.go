@@ -79,6 +79,7 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacte
 	if client, compacts := u.model.(*responses.Client); compacts && u.profile().Compact != endpoint.No {
 		got, err := client.Compact(ctx, &api.CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions})
 		if err == nil {
+			b.spent(ctx, u, req.Model, got.Usage)
 			for _, it := range got.Output {
 				b.seals.add(it, u.number)
 			}
@@ -88,11 +89,16 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacte
 			return nil, b.told(err, r)
 		}
 	}
-	got, err := summarize(ctx, u, req)
+	got, err := b.summarize(ctx, u, req)
 	if err != nil {
 		return nil, b.told(err, r)
 	}
 	return got, nil
+}
+
+// spent tells what a compaction cost.
+func (b *Backend) spent(ctx context.Context, u *upstream, model string, used *api.Usage) {
+	server.Spend(ctx, server.Outcome{Usage: used, Cost: b.cost(u, model, used), Model: model})
 }
 
 const (
@@ -102,7 +108,7 @@ const (
 
 // summarize replaces a history by a summary that the model writes. The system's and
 // developer's messages stay.
-func summarize(ctx context.Context, u *upstream, req *api.Request) (*api.Compacted, error) {
+func (b *Backend) summarize(ctx context.Context, u *upstream, req *api.Request) (*api.Compacted, error) {
 	var text strings.Builder
 	var output []item.Item
 	for _, it := range req.Input.All() {
@@ -123,6 +129,7 @@ func summarize(ctx context.Context, u *upstream, req *api.Request) (*api.Compact
 		_, _ = acc.Add(ev) // what cannot be read is missed below
 	}
 	r, ended := acc.Response()
+	b.spent(ctx, u, req.Model, r.Usage)
 	summary := strings.TrimSpace(r.Text())
 	if !ended || r.Status == item.StatusIncomplete || summary == "" {
 		return nil, &server.Error{Status: 502, Code: "server_error", Message: "The model's server cannot compact, and the model wrote no whole summary."}

@@ -4,6 +4,7 @@
 package gateway_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
 // half is an upstream that has nothing but Chat Completions, or nothing but plain
@@ -147,6 +150,43 @@ func TestFallback(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// What a response and a compaction cost is told, so that keys have limits of cost, also if the
+// upstream fails after it counted.
+func TestCost(t *testing.T) {
+	up := agenttest.NewServer(t, agenttest.Completed(item.Assistant("Well.")), agenttest.Events(
+		`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","status":"in_progress","model":"big","output":[]}}`,
+		`{"type":"response.failed","sequence_number":1,"response":{"id":"r","object":"response","status":"failed","model":"big","output":[],
+		"error":{"code":"invalid_prompt","message":"No."},"usage":{"input_tokens":3,"output_tokens":4,"total_tokens":7}}}`))
+	local := agenttest.StartLocal(t, &agenttest.Local{Text: "They talked."})
+	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false), open(t, local.URL, true)}}
+	b.Upstreams[0].Models, b.Upstreams[1].Models = "far/", "near"
+	b.Cost = func(model, baseURL string, used *api.Usage) float64 {
+		if model == "big" && strings.HasPrefix(up.URL, baseURL) || model == "near" && strings.HasPrefix(local.URL, baseURL) {
+			return float64(used.TotalTokens)
+		}
+		t.Errorf("%s at %s", model, baseURL)
+		return 0
+	}
+	got := make(chan server.Outcome, 1)
+	w := &world{t: t, b: b}
+	w.serve(&server.Server{Backend: b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+		return func(o server.Outcome) { got <- o }, nil
+	}})
+	defer w.end()
+	for _, status := range []string{"completed", "failed"} {
+		_, _, _ = w.ask(http.MethodPost, "/responses", `{"model":"far/big","input":"x","stream":true}`)
+		if o := <-got; o.Status != status || o.Cost == 0 || o.Model != "big" {
+			t.Errorf("%+v", o)
+		}
+	}
+	if _, err := w.typed().Compact(t.Context(), &api.CompactRequest{Model: "near", Input: item.NewList(item.User("x"))}); err != nil {
+		t.Error(err)
+	}
+	if o := <-got; o.Status != "completed" || o.Cost == 0 || o.Usage == nil || o.Cost != float64(o.Usage.TotalTokens) {
+		t.Errorf("%+v", o)
 	}
 }
 
