@@ -198,9 +198,10 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	var encoder completions.Encoder
 	w := s.stream(c.w)
 	defer w.end()
+	w.await(c.eventStream)
 	j.w.flush = w.flush
 	j.to = func(ev api.Event) error {
-		c.streams(j)
+		w.start(func() { c.streams(j) })
 		if ev.Type == api.EventItemDone {
 			if v, err := ev.Decode(); err == nil {
 				if done, ok := v.(*api.ItemDoneEvent); ok && unapproved(done.Item) != "" {
@@ -225,5 +226,5 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	if wrong == nil && j.w.err == nil {
 		_ = w.event("", completions.Done) // a client that is gone is not an error
 	}
-	return wrong.ofMessages()
+	return w.refuse(wrong.ofMessages(), "", func(e *Error) string { return `{"error": ` + e.line() + "}" })
 }

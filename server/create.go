@@ -35,8 +35,9 @@ func (s *Server) create(c *call) *Error {
 	if isSet(r.Stream) {
 		w := s.stream(c.w)
 		defer w.end()
+		w.await(c.eventStream)
 		j.to, j.w.flush = c.live(j, w), w.flush
-		return s.run(c.r.Context(), j)
+		return w.refuse(s.run(c.r.Context(), j), string(api.EventError), (*Error).event)
 	}
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {
 		return wrong
@@ -125,16 +126,25 @@ func (s *Server) createDetached(c *call, r *Request, k *keyed) *Error {
 			refused <- wrong
 		}
 	}()
+	var w *stream
+	if isSet(r.Stream) {
+		w = s.stream(c.w)
+		defer w.end()
+		w.await(c.eventStream)
+	}
 	select {
 	case wrong := <-refused:
+		if w != nil {
+			return w.refuse(wrong, string(api.EventError), (*Error).event)
+		}
 		return wrong
 	case <-c.r.Context().Done():
 		return nil // the client is gone
 	case <-j.began:
 	}
 	switch {
-	case isSet(r.Stream):
-		return c.follow(j, -1)
+	case w != nil:
+		return c.followIn(w, j, -1)
 	case background:
 		c.name(j)
 		return c.send(j.first)
@@ -158,6 +168,11 @@ func (c *call) name(j *job) {
 // the request can be refused before.
 func (c *call) streams(j *job) {
 	c.name(j)
+	c.eventStream()
+}
+
+// eventStream sets the headers that every stream has.
+func (c *call) eventStream() {
 	c.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	c.w.Header().Set("Cache-Control", "no-cache")
 	c.w.Header().Set("X-Accel-Buffering", "no") // a proxy is not to hold events back
@@ -169,7 +184,7 @@ func (c *call) live(j *job, w *stream) func(api.Event) error {
 	began := false
 	return func(ev api.Event) error {
 		if !began {
-			c.streams(j)
+			w.start(func() { c.streams(j) })
 			began = true
 		}
 		err := w.event(string(ev.Type), ev.JSON())
@@ -182,9 +197,14 @@ func (c *call) live(j *job, w *stream) func(api.Event) error {
 
 // follow sends the events of a response after event number after.
 func (c *call) follow(j *job, after int) *Error {
-	c.streams(j) // a stream may have no events
 	w := j.s.stream(c.w)
 	defer w.end()
+	return c.followIn(w, j, after)
+}
+
+// followIn is follow in a stream that may have begun.
+func (c *call) followIn(w *stream, j *job, after int) *Error {
+	w.start(func() { c.streams(j) }) // a stream may have no events
 	w.begin()
 	_ = j.follow(c.r.Context(), after, c.live(j, w)) // a client that is gone is not an error
 	return nil

@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -117,6 +119,20 @@ func (e *Error) object() []byte {
 	}
 	return fmt.Appendf(nil, "{\n    \"message\": %s,\n    \"type\": %s,\n    \"param\": %s,\n    \"code\": %s\n  }",
 		item.Quote(e.Message), item.Quote(e.Type), orNull(e.Param), orNull(e.Code))
+}
+
+// line returns the object in one line.
+func (e *Error) line() string {
+	return strings.NewReplacer("{\n    ", "{", ",\n    ", ", ", "\n  }", "}").Replace(string(e.object()))
+}
+
+// event returns the error as the only event of a stream.
+func (e *Error) event() string {
+	ev, err := api.NewEvent(&api.ErrorEvent{Code: cmp.Or(e.Code, e.Type), Message: e.Message, Param: e.Param})
+	if err != nil {
+		return `{"type":"error"}`
+	}
+	return ev.JSON()
 }
 
 // frame returns the error as an event of a WebSocket. According to the Open

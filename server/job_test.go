@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -250,5 +251,68 @@ func TestRetryAfter(t *testing.T) {
 	s.Close()
 	if w := post(s, "/v1/responses", `{"model":"m","input":"x","background":true}`); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
 		t.Error("while it stops:", w.Code, w.Header())
+	}
+}
+
+// A stream whose backend has nothing to say for long, such as a local model that reads a long
+// input, begins with comments, so that proxies keep it open. A refusal that comes later is an event,
+// and one that comes soon has its status.
+func TestSilenceBefore(t *testing.T) {
+	spec := apispec.Load(t)
+	for _, test := range []struct{ path, body string }{
+		{"responses", `"input":"x"`},
+		{"responses", `"input":"x","background":true`},
+		{"chat/completions", `"messages":[{"role":"user","content":"x"}]`},
+	} {
+		for model, wait := range map[string]time.Duration{"slow": 40 * time.Second, "soon": time.Second} {
+			for _, refuses := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					s := &Server{Backend: BackendFunc(func(ctx context.Context, _ *Request, w *Writer) error {
+						time.Sleep(wait)
+						if refuses {
+							return Invalid("odd", "input", "No.")
+						}
+						return w.Text("x")
+					})}
+					defer s.Close()
+					got := post(s, "/v1/"+test.path, `{"model":"`+model+`","stream":true,`+test.body+`}`)
+					text, streams := got.Body.String(), got.Header().Get("Content-Type") == "text/event-stream; charset=utf-8"
+					comments := strings.Count(text, ": \n\n")
+					switch {
+					case model == "soon" && refuses:
+						if got.Code != http.StatusBadRequest || streams {
+							t.Errorf("%s, soon refused: %d %s", test.body, got.Code, text)
+						}
+						return
+					case got.Code != http.StatusOK || !streams || (comments >= 2) != (model == "slow") || got.Header().Get("X-Accel-Buffering") != "no":
+						t.Errorf("%s, %s: %d %v %s", test.body, model, got.Code, got.Header(), text)
+					}
+					want := `"delta":"x"`
+					switch chat := test.path != "responses"; {
+					case refuses && chat:
+						want = `data: {"error": {"message": "No."`
+					case refuses:
+						want = `"code":"odd"`
+					case chat:
+						want = `"content":"x"`
+					}
+					if !strings.Contains(text, want) || refuses && strings.Contains(text, "[DONE]") {
+						t.Errorf("%s, %s: %s lacks %s", test.body, model, text, want)
+					}
+					for line := range strings.Lines(text) {
+						data, ok := strings.CutPrefix(line, "data: {\"type\"")
+						if !ok {
+							continue
+						}
+						if refuses {
+							spec.Check(t, "ResponseStreamEvent", []byte(`{"type"`+data))
+						}
+						if ev, err := api.ParseEventString(`{"type"` + data); err != nil || refuses && ev.Type != api.EventError {
+							t.Errorf("%v: %s", err, line)
+						}
+					}
+				})
+			}
+		}
 	}
 }

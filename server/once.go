@@ -305,7 +305,7 @@ func (c *call) repeat(s *Server, id string, body []byte) *Error {
 		}
 		if streams && !began {
 			began = true
-			c.streams(at)
+			w.start(func() { c.streams(at) })
 			w.begin()
 		}
 		select {

@@ -21,7 +21,9 @@ type stream struct {
 
 	mu    sync.Mutex
 	to    *sse.Writer
-	next  *time.Timer // nil before the first event
+	next  *time.Timer // nil before the first event, unless there is a head
+	head  func()      // sets the headers of a stream that begins with a comment; may be nil
+	begun bool        // the headers are set
 	spoke bool        // since the last tick
 	holds bool        // events wait for flush
 	ended bool
@@ -31,11 +33,47 @@ func (s *Server) stream(to io.Writer) *stream {
 	return &stream{to: sse.NewWriter(to), every: cmp.Or(s.Silence, silence) / 2}
 }
 
+// await lets the stream begin with a comment if there is no event for long: until then the request
+// can be refused with a status. head sets the headers.
+func (s *stream) await(head func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.head, s.next = head, time.AfterFunc(2*s.every, s.tick)
+}
+
+// start sets the headers, unless the stream has begun.
+func (s *stream) start(head func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.begun = true
+		head()
+	}
+}
+
 // begin begins the stream before its first event.
 func (s *stream) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next = time.AfterFunc(s.every, s.tick)
+	if s.next == nil {
+		s.next = time.AfterFunc(s.every, s.tick)
+	}
+}
+
+// refuse ends a stream whose request was refused, or returns the error if the stream has not begun.
+// It returns nil for nil. event is the error as an event of a type.
+func (s *stream) refuse(wrong *Error, kind string, event func(*Error) string) *Error {
+	if wrong == nil {
+		return nil
+	}
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		return wrong
+	}
+	_ = s.to.Text(kind, event(wrong)) // a client that is gone is not an error
+	return nil
 }
 
 func (s *stream) event(kind, data string) error {
@@ -71,7 +109,14 @@ func (s *stream) flush() error {
 func (s *stream) tick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended || !s.spoke && s.to.Comment("") != nil {
+	if s.ended {
+		return
+	}
+	if !s.begun && s.head != nil {
+		s.begun = true
+		s.head()
+	}
+	if !s.spoke && s.to.Comment("") != nil {
 		return
 	}
 	s.spoke = false
