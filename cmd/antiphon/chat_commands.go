@@ -141,6 +141,9 @@ func (t *dialogue) keys() {
 	if t.env["ANTIPHON_KEYS"] == "vi" {
 		list = append(list, viKeys...)
 	}
+	if own := t.env["ANTIPHON_BIND"]; own != "" {
+		list = append(list, "your own               "+printable(own))
+	}
 	for _, line := range list {
 		fmt.Fprintln(t.std.err, "  "+line)
 	}

@@ -82,8 +82,13 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if !slices.Contains(keySets, hands) {
 		return nil, usage(fmt.Errorf("ANTIPHON_KEYS is %q; it is one of %s", hands, strings.Join(keySets, ", ")))
 	}
+	bind, err := tui.ParseBindings(env["ANTIPHON_BIND"])
+	if err != nil {
+		return nil, usage(fmt.Errorf("ANTIPHON_BIND: %w\n  hint: %s", err, bindHint))
+	}
 	f := &liveFace{}
 	options := tui.Options{
+		Bind:  bind,
 		Still: motion == "reduced", Vi: hands == "vi",
 		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",

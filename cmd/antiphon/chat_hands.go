@@ -18,6 +18,9 @@ var motions = []string{"full", "reduced"}
 // keySets are the keys of the draft. The first are the usual ones.
 var keySets = []string{"emacs", "vi"}
 
+// bindHint says how keys are bound.
+const bindHint = "write KEY=KEY, KEY=KEY KEY, KEY=/COMMAND or KEY=none, with semicolons between them, such as f2=/fullscreen; ctrl+t=ctrl+r"
+
 // viKeys lists the keys of vi.
 var viKeys = []string{
 	"Esc                    from inserting to commands; there as below, as without vi",

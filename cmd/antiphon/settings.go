@@ -47,7 +47,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION", "keys": "ANTIPHON_KEYS", "prices": "ANTIPHON_PRICES"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION", "keys": "ANTIPHON_KEYS", "bind": "ANTIPHON_BIND", "prices": "ANTIPHON_PRICES"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -147,6 +147,11 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 	if attribute == "notify" {
 		if _, err := parseNotify(value); err != nil {
 			return err.Error(), notifyHint
+		}
+	}
+	if attribute == "bind" {
+		if _, err := tui.ParseBindings(value); err != nil {
+			return "bind: " + err.Error(), bindHint
 		}
 	}
 	if attribute == "prices" {
@@ -358,7 +363,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}, {"prices", "ANTIPHON_PRICES"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}, {"bind", "ANTIPHON_BIND"}, {"prices", "ANTIPHON_PRICES"}} {
 		value, from := env[setting.name], "$"+setting.name
 		if own.given[setting.name] {
 			from = own.path

@@ -174,3 +174,15 @@ func TestInit(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestBindSetting: a mistake in the keys of a person's own is named, with how they are written.
+func TestBindSetting(t *testing.T) {
+	t.Parallel()
+	s := &settings{said: map[string]string{}}
+	if message, hint := s.set("bind", "f2=fly"); !strings.Contains(message, `bind: "fly" is not a key`) || !strings.Contains(hint, "f2=/fullscreen") {
+		t.Errorf("%q, %q", message, hint)
+	}
+	if message, _ := s.set("bind", "f2=/fullscreen; ctrl+t=ctrl+r"); message != "" || s.said["ANTIPHON_BIND"] == "" {
+		t.Errorf("%q, %q", message, s.said)
+	}
+}

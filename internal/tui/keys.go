@@ -45,12 +45,12 @@ func (t *Terminal) event(ev uv.Event) {
 			t.raw = append(t.raw, keysOn...)
 		}
 	case uv.KeyPressEvent:
-		t.key(keystroke(ev), ev.Text)
+		t.stroke(keystroke(ev), ev.Text)
 	case uv.MultiEvent:
 		for _, one := range ev {
 			switch one := one.(type) {
 			case uv.KeyPressEvent:
-				t.key(keystroke(one), one.Text)
+				t.stroke(keystroke(one), one.Text)
 			case uv.MouseWheelEvent:
 				t.wheel(one)
 			}

@@ -49,6 +49,8 @@ type Options struct {
 	TrueColour bool
 	// Editor is the command line of the editor for long drafts; "" means none.
 	Editor []string
+	// Bind says what keys do in place of what they do usually.
+	Bind Bindings
 	// Vi means that the draft has the keys of vi.
 	Vi bool
 	// Still means that little moves: a reply appears line by line, and times pass in steps of ten

@@ -1,0 +1,113 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bindings say what keys do in place of what they do usually: another key, several one after the other, a
+// command behind a slash, or nothing.
+type Bindings map[string][]string
+
+// ParseBindings reads bindings such as "f2=/fullscreen; ctrl+t=ctrl+r; f4=ctrl+x ctrl+e; ctrl+z=none". The zero value
+// of an empty text changes nothing.
+func ParseBindings(text string) (Bindings, error) {
+	list := Bindings{}
+	for one := range strings.SplitSeq(text, ";") {
+		if one = strings.TrimSpace(one); one == "" {
+			continue
+		}
+		from, to, ok := strings.Cut(one, "=")
+		if !ok {
+			return nil, fmt.Errorf("%q has no =", one)
+		}
+		name, err := keyName(from)
+		if err != nil {
+			return nil, err
+		}
+		if list[name] != nil {
+			return nil, fmt.Errorf("%s is there twice", name)
+		}
+		switch to = strings.TrimSpace(to); {
+		case to == "":
+			return nil, fmt.Errorf("%q says nothing behind =", one)
+		case to == "none":
+			list[name] = []string{}
+			continue
+		case strings.HasPrefix(to, "/"):
+			list[name] = []string{to}
+			continue
+		}
+		for key := range strings.FieldsSeq(to) {
+			if key, err = keyName(key); err != nil {
+				return nil, err
+			}
+			list[name] = append(list[name], key)
+		}
+	}
+	return list, nil
+}
+
+// namedKeys are the keys that have names, besides f1 and so on.
+var namedKeys = strings.Fields("enter tab backspace esc space up down left right pgup pgdown home end delete insert")
+
+var errWrites = errors.New("a key that writes a character stays as it is")
+
+// keyName returns the name of a key as the terminal's events have it. Ctrl-T is the same as ctrl+t.
+func keyName(written string) (string, error) {
+	rest := strings.ToLower(strings.TrimSpace(written))
+	held := map[string]bool{}
+	for {
+		mod := ""
+		for _, one := range []string{"ctrl", "alt", "shift"} {
+			if len(rest) > len(one)+1 && strings.HasPrefix(rest, one) && strings.Contains("+-", rest[len(one):len(one)+1]) {
+				mod = one
+			}
+		}
+		if mod == "" {
+			break
+		}
+		held[mod], rest = true, rest[len(mod)+1:]
+	}
+	function := strings.TrimPrefix(rest, "f")
+	known := slices.Contains(namedKeys, rest) || rest != function && len(function) < 3 && strings.Trim(function, "0123456789") == "" && function != ""
+	switch {
+	case !known && utf8.RuneCountInString(rest) != 1:
+		return "", fmt.Errorf("%q is not a key; keys are %s, f1 and so on, and ctrl+ or alt+ with a letter", written, strings.Join(namedKeys, ", "))
+	case (!known || rest == "space") && !held["ctrl"] && !held["alt"]:
+		return "", fmt.Errorf("%q: %w", written, errWrites)
+	}
+	name := ""
+	for _, mod := range []string{"ctrl", "alt", "shift"} {
+		if held[mod] {
+			name += mod + "+"
+		}
+	}
+	return name + rest, nil
+}
+
+// stroke applies a key as the person has bound it. What a binding says is not bound again.
+func (t *Terminal) stroke(name, text string) {
+	to, bound := t.opts.Bind[name]
+	if !bound {
+		t.key(name, text)
+		return
+	}
+	for _, one := range to {
+		if !strings.HasPrefix(one, "/") {
+			t.key(one, "")
+			continue
+		}
+		t.typed()
+		t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+		if !t.browse.on {
+			t.submit(one, false)
+		}
+	}
+}

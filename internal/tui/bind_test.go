@@ -1,0 +1,72 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	uv "github.com/charmbracelet/ultraviolet"
+)
+
+// TestBind proves that keys do what they are bound to, another key, several, a command or nothing; that a bound
+// command leaves the draft alone; and that a question cannot be answered by a bound command.
+func TestBind(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	list, err := ParseBindings(" f2=/fullscreen; Ctrl-T=ctrl+r ;f4=ctrl+x ctrl+f; ctrl+z = none; alt+q=/cost; ctrl+a=ctrl+e; ctrl+e=ctrl+a;")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.t.opts.Bind = list
+	b.t.compose.set("draft")
+	b.t.event(uv.KeyPressEvent{Code: uv.KeyF2})
+	if !b.t.wantFull {
+		t.Error("f2 is not /fullscreen")
+	}
+	b.t.event(uv.KeyPressEvent{Code: uv.KeyF4})
+	if b.t.wantFull {
+		t.Error("f4 is not ctrl+x ctrl+f")
+	}
+	b.t.event(uv.KeyPressEvent{Code: 't', Mod: uv.ModCtrl})
+	if !b.t.find.on {
+		t.Error("ctrl+t is not ctrl+r")
+	}
+	b.t.event(uv.KeyPressEvent{Code: uv.KeyEscape})
+	b.t.event(uv.KeyPressEvent{Code: 'z', Mod: uv.ModCtrl}) // would need the input
+	b.t.event(uv.MultiEvent{uv.KeyPressEvent{Code: 'e', Mod: uv.ModCtrl}})
+	if b.t.compose.at != 0 {
+		t.Errorf("ctrl+e is not ctrl+a: %d", b.t.compose.at)
+	}
+	b.t.event(uv.KeyPressEvent{Code: 'q', Mod: uv.ModAlt})
+	if strings.Join(b.t.queue, "|") != "/cost" || b.t.compose.text != "draft" {
+		t.Errorf("the queue is %q, the draft %q", b.t.queue, b.t.compose.text)
+	}
+	b.t.Ask()
+	b.t.event(uv.KeyPressEvent{Code: 'q', Mod: uv.ModAlt})
+	b.asked(t)
+	b.t.event(uv.KeyPressEvent{Code: 'q', Mod: uv.ModAlt})
+	if len(b.t.queue) != 1 || len(b.t.answer) > 0 {
+		t.Errorf("a question: the queue is %q", b.t.queue)
+	}
+}
+
+// TestBadBindings pins what is no binding.
+func TestBadBindings(t *testing.T) {
+	for text, want := range map[string]string{
+		"f2": "has no =", "f2=": "nothing behind", "f2=up; F2=down": "twice", "ctrl+home+x=up": "is not a key", "f2=fly": "is not a key", "f=up": "stays as it is",
+		"a=up": "stays as it is", "space=up": "stays as it is", "f2=y enter": "stays as it is", "shift+a=up": "stays as it is", "=up": "is not a key",
+	} {
+		if _, err := ParseBindings(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		} else if want == "stays as it is" && !errors.Is(err, errWrites) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", "ctrl+space=up", "alt+ü=none", "shift+f12=/theme light", "ctrl+-=up", "Shift-Tab=none", "ctrl+alt+x=alt+enter"} {
+		if _, err := ParseBindings(text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
