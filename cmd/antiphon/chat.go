@@ -637,7 +637,7 @@ func lastAsked(s *session.Session) (text string) {
 var chatCommands = []tui.Command{
 	{Name: "allow", Arguments: "[[allow|ask|deny] TOOL | reset]", Help: "show the rules about tools, or change one until you leave"},
 	{Name: "as-sent", Help: "show what the next request holds, and why"},
-	{Name: "back", Help: "choose an earlier message to go back to, as Esc twice does"},
+	{Name: "back", Arguments: "[TEXT]", Help: "choose an earlier message to go back to, as Esc twice does"},
 	{Name: "branches", Help: "list the sessions of this file, with what they were forked from"},
 	{Name: "collapse", Arguments: "[on|off]", Help: "send a marker instead of what a later call read again"},
 	{Name: "compact", Arguments: "[TOKENS]", Help: "send a summary instead of the older part; TOKENS of the newest stay"},

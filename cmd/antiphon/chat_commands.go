@@ -66,7 +66,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "redo":
 		err = t.redo(ctx)
 	case "back":
-		err = t.back(ctx)
+		err = t.back(ctx, rest)
 	case "retry":
 		err = t.retry(ctx)
 	case "branches":

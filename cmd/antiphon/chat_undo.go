@@ -24,6 +24,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -361,27 +362,45 @@ func (t *dialogue) undo(ctx context.Context, rest string) error {
 	return t.backTo(ctx, list[len(list)-n])
 }
 
-// back asks before which message to go back.
-func (t *dialogue) back(ctx context.Context) error {
+// back goes back before the message whose first line is which, or asks before which one.
+func (t *dialogue) back(ctx context.Context, which string) error {
 	if err := t.kept(); err != nil {
 		return err
 	}
 	list := t.said()
-	if len(list) < 2 {
+	numbers := numbersOf(list, which)
+	switch {
+	case which != "" && len(numbers) == 0:
+		return errors.New("no message begins with this line")
+	case len(numbers) == 1:
+		return t.undo(ctx, strconv.Itoa(numbers[0]))
+	case len(list) == 0:
 		return t.undo(ctx, "")
 	}
 	const most = 20
-	for i := range min(most, len(list)) {
-		fmt.Fprintf(t.std.err, "  %2d. %s\n", i+1, shorten(list[len(list)-1-i].text, 100))
+	for _, n := range numbers[:min(most, len(numbers))] {
+		fmt.Fprintf(t.std.err, "  %2d. %s\n", n, shorten(list[len(list)-n].text, 100))
 	}
-	if len(list) > most {
-		fmt.Fprintf(t.std.err, "      and %d before them, which /undo N reaches\n", len(list)-most)
+	if len(numbers) > most {
+		fmt.Fprintf(t.std.err, "      and %d before them, which /undo N reaches\n", len(numbers)-most)
 	}
 	line, err := t.asked(ctx, "go back before which one? its number, or nothing: ")
 	if err != nil || line == "" {
 		return err
 	}
 	return t.undo(ctx, line)
+}
+
+// numbersOf returns the numbers, from the end, of the messages whose first line is as a chat shows it, newest
+// first, or of all.
+func numbersOf(list []said, line string) (numbers []int) {
+	for n := 1; n <= len(list); n++ {
+		first, _, _ := strings.Cut(list[len(list)-n].text, "\n")
+		if line == "" || strings.TrimSpace(tui.Shown(first)) == line {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
 }
 
 // asked asks the person something. The answer is empty when they leave.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/session"
@@ -82,6 +83,17 @@ func TestUndoSwappedFolder(t *testing.T) {
 			if info, err := os.Lstat(filepath.Join(hooks, "f")); err == nil && info.Mode().Perm()&0o111 != 0 {
 				t.Errorf("%s, early %v: the mode is %v", name, early, info.Mode())
 			}
+		}
+	}
+}
+
+// TestBackByLine: /back finds messages by their first line, as it is shown, newest first.
+func TestBackByLine(t *testing.T) {
+	t.Parallel()
+	list := []said{{1, "go on"}, {2, " look\x1b\nat it"}, {3, "go on\nplease"}}
+	for line, want := range map[string][]int{"": {1, 2, 3}, "go on": {1, 3}, "look<U+001B>": {2}, "at it": nil} {
+		if got := numbersOf(list, line); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", line, got, want)
 		}
 	}
 }

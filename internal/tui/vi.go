@@ -510,6 +510,9 @@ func (t *Terminal) viKey(name, text string) bool {
 	case v.mode == viNormal && len(v.keys) == 0 && text == ":":
 		t.line, t.lineMark, t.hint = new(string), text, ""
 		return true
+	case v.mode == viNormal && len(v.keys) == 1 && v.keys[0]+text == "gg" && t.full.on && t.compose.text == "":
+		v.keys, t.full.top, t.full.held = nil, place{line: t.dropped}, true
+		return true
 	case v.mode == viNormal && len(v.keys) == 0 && t.full.on && (t.compose.text == "" || text == "/" || text == "?") && t.transcriptKey(text):
 		return true
 	case v.mode == viNormal && len(v.keys) == 0 && (text == "/" || text == "?"):
@@ -570,7 +573,7 @@ func (t *Terminal) perform(line string) {
 		t.queue = append(t.queue, "/quit")
 		t.tellReady()
 	case "e":
-		line = strings.TrimPrefix(t.opts.Back, "/")
+		line = strings.TrimSpace(strings.TrimPrefix(t.opts.Back, "/") + " " + t.foundMessage())
 		fallthrough
 	default:
 		name, _, _ := strings.Cut(line, " ")

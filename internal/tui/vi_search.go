@@ -16,6 +16,7 @@ type sought struct {
 	text  string
 	back  bool // towards the beginning
 	found int  // the line that was found last
+	said  bool // it is a message
 }
 
 // saidMark is in front of what the person said.
@@ -24,6 +25,12 @@ const saidMark = "› "
 // transcriptKey applies a key of the normal mode to the transcript, and reports whether it is one.
 func (t *Terminal) transcriptKey(text string) bool {
 	switch text {
+	case "j":
+		t.scroll(1)
+	case "k":
+		t.scroll(-1)
+	case "G":
+		t.full.held = false
 	case "/", "?":
 		t.line, t.lineMark, t.hint = new(string), text, ""
 	case "n", "N":
@@ -35,11 +42,22 @@ func (t *Terminal) transcriptKey(text string) bool {
 	case "[", "]":
 		if !t.goTo(text == "[", func(line string) bool { return strings.HasPrefix(line, saidMark) }) {
 			t.hint = "there is no message"
+			break
 		}
+		t.sought.said = true
 	default:
 		return false
 	}
 	return true
+}
+
+// foundMessage returns the first line of the message that [ or ] has found and that is still there, or "".
+func (t *Terminal) foundMessage() string {
+	at := t.sought.found
+	if !t.full.on || !t.full.held || !t.sought.said || at < t.dropped || at >= t.end() {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimPrefix(ansi.Strip(t.lineAt(at)), saidMark))
 }
 
 // seek goes to the next line that has what was searched.
@@ -70,7 +88,7 @@ func (t *Terminal) goTo(back bool, fits func(line string) bool) bool {
 	for range n {
 		at = (at + step) % n
 		if fits(ansi.Strip(t.lineAt(first + at))) {
-			f.top, f.held, t.sought.found = place{line: first + at}, true, first+at
+			f.top, f.held, t.sought.found, t.sought.said = place{line: first + at}, true, first+at, false
 			return true
 		}
 	}

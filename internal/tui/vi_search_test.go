@@ -61,6 +61,23 @@ func TestViTranscript(t *testing.T) {
 	if at("line 2 of 0"); b.t.hint != "not found: nowhere" {
 		t.Errorf("the hint is %q", b.t.hint)
 	}
+	b.t.opts.Back, b.t.opts.Commands = "/back", []Command{{Name: "back"}}
+	viTyped(b, ":e<enter>")
+	viTyped(b, "[:e<enter>")
+	if got := strings.Join(b.t.queue, "|"); !strings.HasPrefix(got, "/back|/back question ") {
+		t.Errorf("the queue is %q", got)
+	}
+	viTyped(b, "gg")
+	at("")
+	viTyped(b, "jj")
+	at("")
+	viTyped(b, "k")
+	at("› question 0")
+	viTyped(b, "G")
+	b.draw(t)
+	if got := strings.Join(b.shown(), "\n"); b.t.full.held || !strings.Contains(got, "the last Line 7 of all") {
+		t.Errorf("the screen:\n%s", got)
+	}
 	viTyped(b, "iab<esc>N")
 	if b.t.compose.text != "ab" {
 		t.Errorf("the draft is %q", b.t.compose.text)
