@@ -45,6 +45,7 @@ type checkout struct {
 	state state
 	noted placeNote // the last one in the log
 	calls bool      // calls had an output since the last patch
+	safe  bool      // the last patch has all changes
 	kept  time.Time // when the last patch was made
 }
 
@@ -55,6 +56,10 @@ type state struct {
 	Next string `json:"next,omitempty"`
 	// Base is what the patch is a change of: the commit, or its tree without submodules.
 	Base string `json:"base"`
+	// Kept means that no run works in it, and that its changes are in the store.
+	Kept bool `json:"kept,omitempty"`
+	// Repository is what it was fetched from.
+	Repository string `json:"repository,omitempty"`
 }
 
 // placeNote is what the log of a session says about its checkout. It is a [session.Note],
@@ -236,7 +241,7 @@ func (c *checkout) begin(ctx context.Context, place string) (err error) {
 		}
 	}
 	c.noted.Kind, c.noted.Repository, c.noted.Reference = placeKind, address, ref
-	c.state.Next = rand.Text()
+	c.state.Next, c.state.Kept, c.state.Repository = rand.Text(), false, address
 	return c.write()
 }
 
@@ -443,10 +448,14 @@ func (c *checkout) tellLost(ctx context.Context) error {
 	return err
 }
 
+// called records that a call may have changed the files.
+func (c *checkout) called() { c.calls, c.safe = true, false }
+
 // keep writes what was changed to the log, unless it did so before.
 func (c *checkout) keep(ctx context.Context, s *session.Session) error {
 	ctx, stop := context.WithTimeout(ctx, keepTime)
 	defer stop()
+	c.safe = false
 	patch, err := c.diff(ctx)
 	if err != nil {
 		return c.unkept(err)
@@ -476,7 +485,7 @@ func (c *checkout) keep(ctx context.Context, s *session.Session) error {
 			return c.unkept(err)
 		}
 	}
-	c.calls, c.kept = false, time.Now()
+	c.calls, c.safe, c.kept = false, true, time.Now()
 	return nil
 }
 
@@ -585,7 +594,12 @@ func (c *checkout) end() error {
 	}
 	lock := c.lock
 	c.lock = nil
-	return lock.Release()
+	var err error
+	if c.safe && c.state.Next == "" {
+		c.state.Kept = true
+		err = c.write()
+	}
+	return errors.Join(err, lock.Release())
 }
 
 // removeAll removes a folder, also one with folders that may not be written to. It follows
@@ -641,7 +655,9 @@ func (p *placed) Stream(ctx context.Context, text string) iter.Seq2[agent.Event,
 	return func(yield func(agent.Event, error) bool) {
 		for ev, err := range p.Host.Stream(ctx, text) {
 			if e, ok := ev.(agent.Recorded); ok {
-				p.tree.calls = p.tree.calls || isCall(e.Body)
+				if isCall(e.Body) {
+					p.tree.called()
+				}
 				if _, turn := e.Body.(session.TurnStarted); turn && p.tree.calls && time.Since(p.tree.kept) >= keepEvery {
 					if failed := p.keep(ctx); failed != nil { // it is tried again, and at the end it counts
 						p.tree.kept = time.Now()

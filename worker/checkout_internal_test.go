@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/internal/memstore"
 	"github.com/antiphon-go/antiphon/item"
@@ -24,17 +25,17 @@ import (
 // are made.
 func TestKilledCheckouts(t *testing.T) {
 	t.Parallel()
-	told, lost := 0, 0
+	told, lost, swept := 0, 0, 0
 	for seed := range uint64(40) {
 		k := newKilled(t, seed)
 		for range 12 {
 			k.life()
 		}
 		told += k.told()
-		lost += k.lost
+		lost, swept = lost+k.lost, swept+k.swept
 	}
-	if told == 0 || lost == 0 {
-		t.Errorf("the model was told %d times, and changes were lost %d times", told, lost)
+	if told == 0 || lost == 0 || swept == 0 {
+		t.Errorf("the model was told %d times, changes were lost %d times, and checkouts removed %d times", told, lost, swept)
 	}
 }
 
@@ -53,6 +54,7 @@ type killed struct {
 	known int    // how often the model was told before the last run began
 	lost  int
 	lives int
+	swept int
 }
 
 func newKilled(t *testing.T, seed uint64) *killed {
@@ -101,6 +103,13 @@ func (k *killed) life() {
 		k.steps = 1 + k.r.IntN(30)
 	}
 	w := &Worker{Checkouts: k.machines[k.r.IntN(2)]}
+	if k.r.IntN(3) == 0 {
+		n, err := w.sweep(k.Context(), time.Now().Add(time.Minute))
+		if err != nil {
+			k.Fatal(err)
+		}
+		k.swept += n
+	}
 	w.Config.Store = k.store
 	c := w.checkoutOf("s")
 	file := filepath.Join(c.files(), "file")
@@ -165,6 +174,7 @@ func (k *killed) run(c *checkout, file string) error {
 		if _, err := s.Append(ctx, session.CallStarted{CallID: id}); err != nil {
 			return k.dead(err)
 		}
+		c.called()
 		after := k.truth + strings.Repeat("x", 1+k.lives)
 		if err := os.WriteFile(file, []byte(after), 0o600); err != nil {
 			k.Fatal(err)

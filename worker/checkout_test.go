@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
@@ -109,6 +111,59 @@ func (r *rig) at(key, text string, place worker.Place) string {
 	j := r.job(key, text)
 	j.Place = &place
 	return r.submit(j).Session.ID
+}
+
+// A checkout that nobody used for long is removed with what was fetched for it, if its changes are
+// in the store, and the next run makes it again.
+func TestOldCheckouts(t *testing.T) {
+	t.Parallel()
+	from := newRepo(t, map[string]string{"notes.txt": "first\n"})
+	r := newRig(t, writes, "again\n"+note)
+	a := r.fetcher("a", from.dir)
+	id := r.at("1", "note it", worker.Place{Repository: from.dir, Reference: "main"})
+	r.once(a)
+	r.is(id, queue.Done, "answered")
+	sweep := func(before time.Time, want int) {
+		t.Helper()
+		if n, err := a.Sweep(t.Context(), before); err != nil || n != want {
+			t.Errorf("%d were removed, want %d: %v", n, want, err)
+		}
+	}
+	long, later := time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	sweep(long, 0)
+	mine := filepath.Join(files(t, a, id), "mine.txt")
+	write := func(text string, at time.Time) {
+		if err := errors.Join(os.WriteFile(mine, []byte(text), 0o600), os.Chtimes(mine, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("somebody works here", later)
+	sweep(later, 0)
+	r.at("2", "note it again", worker.Place{Repository: from.dir, Reference: "main"})
+	write("somebody works here", long)
+	r.once(a)
+	r.is(id, queue.Done, "answered")
+	sweep(later, 1)
+	sweep(later, 0)
+	killed := filepath.Join(filepath.Dir(files(t, a, id)), "files", "left") // a worker was, while it removed them
+	if err := os.MkdirAll(killed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	sweep(later, 1)
+	if err := filepath.WalkDir(a.Checkouts, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+	r.submit(r.job("3", "note it"))
+	r.once(a)
+	r.is(id, queue.Done, "answered")
+	if got := contents(t, filepath.Join(files(t, a, id), "notes.txt")) + contents(t, mine); got != "first\nseen\nseen\nseen\nsomebody works here" {
+		t.Errorf("%q", got)
+	}
 }
 
 // A session whose place is a repository goes on with its files at another worker: what was

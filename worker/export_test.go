@@ -3,6 +3,16 @@
 
 package worker
 
+import (
+	"context"
+	"time"
+)
+
+// Sweep removes the checkouts that no run used since a time.
+func (w *Worker) Sweep(ctx context.Context, before time.Time) (int, error) {
+	return w.sweep(ctx, before)
+}
+
 // KeepAlways has workers keep the changes of checkouts before each request.
 func KeepAlways() (restore func()) {
 	before := keepEvery

@@ -59,6 +59,10 @@ type Worker struct {
 	// Checkouts is the folder for these checkouts. "" means that there are none. An approval
 	// holds for a call in one folder, so it has the same path at all workers.
 	Checkouts string
+	// KeepCheckouts is how long a checkout stays on the disk after the last run in it, if all its
+	// changes are in the store. The next run makes it again, without the files that git ignores.
+	// 0 means for ever.
+	KeepCheckouts time.Duration
 	// Tenants are those whose work it does. Nil means everybody's.
 	Tenants []string
 	// Caps are the most runs at once of a tenant, over all workers.
@@ -229,6 +233,7 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() { p.watch(context.WithoutCancel(ctx), done) })
+	watch.Go(func() { w.sweeping(ctx, done) })
 	err = p.loop(ctx)
 	p.drain()
 	close(done)

@@ -70,16 +70,17 @@ func (c *workCommand) sessions() *sessionsCommand {
 type workStartCommand struct {
 	Agents string `required:"" placeholder:"DIR" help:"The folder with the agents that this worker may run: its files that end in .md."`
 
-	Engine  engineName     `placeholder:"ENGINE" default:"queue" help:"What decides when work is done: queue, which stands in the store. A Temporal server has a program of its own, antiphon-temporal."`
-	Name    string         `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
-	Labels  []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
-	Host    string         `placeholder:"NAME" help:"The name of this machine, for work whose files it alone has. Default: the machine's own name."`
-	Volumes []string       `placeholder:"DIR" sep:"," help:"Folders in which sessions may work if their --place says so, and in those below them. Work of this machine may also be in the current folder."`
-	Repos   []string       `name:"repositories" placeholder:"URL" sep:"," help:"Git repositories that this worker may check out for sessions with a --place: URLs or full paths. One that ends in / stands for all below it."`
-	Tenants []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
-	Caps    map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
-	Runs    int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
-	Once    bool           `help:"End as soon as there is nothing left to do."`
+	Engine        engineName     `placeholder:"ENGINE" default:"queue" help:"What decides when work is done: queue, which stands in the store. A Temporal server has a program of its own, antiphon-temporal."`
+	Name          string         `placeholder:"NAME" help:"The name of the worker, for people. Default: of the machine and the process."`
+	Labels        []string       `placeholder:"LABEL" sep:"," help:"What this worker has, such as gpu. It does no work that needs other labels."`
+	Host          string         `placeholder:"NAME" help:"The name of this machine, for work whose files it alone has. Default: the machine's own name."`
+	Volumes       []string       `placeholder:"DIR" sep:"," help:"Folders in which sessions may work if their --place says so, and in those below them. Work of this machine may also be in the current folder."`
+	Repos         []string       `name:"repositories" placeholder:"URL" sep:"," help:"Git repositories that this worker may check out for sessions with a --place: URLs or full paths. One that ends in / stands for all below it."`
+	KeepCheckouts time.Duration  `name:"keep-checkouts" default:"720h" placeholder:"TIME" help:"How long a checkout stays on the disk after its last run, if all its changes are in the store; 0 is for ever."`
+	Tenants       []string       `placeholder:"TENANT" sep:"," help:"Do only the work of these. Default: of everybody."`
+	Caps          map[string]int `mapsep:"," placeholder:"TENANT=N" help:"The most sessions of a tenant to run at once, over all workers."`
+	Runs          int            `default:"4" placeholder:"N" help:"The most sessions to run at once."`
+	Once          bool           `help:"End as soon as there is nothing left to do."`
 
 	Attempts int           `default:"5" placeholder:"N" help:"Park work that failed N times."`
 	Patience time.Duration `default:"1m" placeholder:"TIME" help:"How long work that this worker cannot do waits for one that perhaps can, before it is parked with what is missing. If none can, it is parked at once."`
@@ -117,7 +118,7 @@ func (e *engineName) UnmarshalText(text []byte) error {
 
 // Run does work until ctx is done.
 func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
-	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 {
+	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 || c.KeepCheckouts < 0 {
 		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
 	}
 	if c.ApprovalTime < 0 || len(c.Approvers) > 0 && c.ApprovalTime == 0 || slices.Contains(c.Approvers, "") {
@@ -171,7 +172,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
-			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
+			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), KeepCheckouts: c.KeepCheckouts, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
 			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
 		machine, err := os.Hostname()
