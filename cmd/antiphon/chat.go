@@ -452,7 +452,7 @@ func (t *dialogue) close() error {
 func (t *dialogue) newPrinter() *printer {
 	p := newPrinter(t.std, t.env)
 	p.screen, p.whole, p.watched, p.plain, p.colour = t.face, t.chat.ShowOutput, true, true, t.colour
-	p.look = t.who.look
+	p.look, p.folds = t.who.look, !t.chat.ShowOutput
 	_, p.shows = t.face.(*liveFace)
 	return p
 }
@@ -645,6 +645,7 @@ var chatCommands = []tui.Command{
 	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
 	{Name: "cost", Help: "show what this conversation used"},
 	{Name: "detach", Help: "while the agent works: leave it to workers, and leave"},
+	{Name: "edit", Arguments: "[N|code]", Help: "open the last reply, the one N before it, or its last code block in $EDITOR; what you change becomes the draft"},
 	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
 	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},

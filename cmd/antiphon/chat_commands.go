@@ -81,6 +81,8 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		err = t.export(ctx, rest)
 	case "copy":
 		err = t.copy(rest)
+	case "edit":
+		err = t.edit(rest)
 	case "compact":
 		err = t.compact(ctx, rest)
 	case "detach":
@@ -335,11 +337,47 @@ func (t *dialogue) cost() {
 
 // copy copies a reply.
 func (t *dialogue) copy(which string) error {
+	text, err := t.reply(which)
+	if err != nil {
+		return err
+	}
+	if err := t.face.copy(text); err != nil {
+		return err
+	}
+	how := ""
+	if t.env["TMUX"] != "" {
+		how = ", if tmux hands it on: set-clipboard on, or allow-passthrough on"
+	}
+	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", plural(len([]rune(text)), "character"), how)
+	return nil
+}
+
+// edit opens a reply in the editor. What the person makes of it becomes the draft.
+func (t *dialogue) edit(which string) error {
+	text, err := t.reply(which)
+	if err != nil {
+		return err
+	}
+	suffix := ".md"
+	if which == "code" {
+		suffix = ".txt"
+	}
+	text = strings.TrimRight(text, "\n")
+	edited, err := t.face.edit(text, suffix)
+	if err != nil || edited == text || edited == "" {
+		return err
+	}
+	t.face.put(edited)
+	return nil
+}
+
+// reply returns the last reply, the one so many before it, or its last code block.
+func (t *dialogue) reply(which string) (string, error) {
 	back, code := 0, which == "code"
 	if which != "" && !code {
 		n, err := strconv.Atoi(which)
 		if err != nil || n < 0 {
-			return errors.New("/copy takes a number, such as 1 for the reply before the last, or code")
+			return "", errors.New("that takes a number, such as 1 for the reply before the last, or code")
 		}
 		back = n
 	}
@@ -352,23 +390,15 @@ func (t *dialogue) copy(which string) error {
 		}
 	}
 	if back >= len(replies) {
-		return errors.New("there is no such reply")
+		return "", errors.New("there is no such reply")
 	}
 	text := replies[len(replies)-1-back]
 	if code {
 		if text = lastCode(text); text == "" {
-			return errors.New("the last reply has no code block")
+			return "", errors.New("the last reply has no code block")
 		}
 	}
-	if err := t.face.copy(text); err != nil {
-		return err
-	}
-	how := ""
-	if t.env["TMUX"] != "" {
-		how = ", if tmux hands it on: set-clipboard on, or allow-passthrough on"
-	}
-	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", plural(len([]rune(text)), "character"), how)
-	return nil
+	return text, nil
 }
 
 // lastCode returns the last code block of a text.

@@ -51,7 +51,7 @@ func (t *dialogue) values(command, begin string) (found []string) {
 		all = []string{"on", "off"}
 	case "context":
 		all = []string{"drop "}
-	case "copy":
+	case "copy", "edit":
 		all = []string{"code"}
 	case "effort":
 		all = efforts

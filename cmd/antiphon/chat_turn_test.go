@@ -24,6 +24,8 @@ type scriptedFace struct {
 	kept, back []string // prompts that need not be kept as drafts, and that are drafts again
 	begun      func(stop func(), steer func(string) error)
 	history    []string
+	editor     func(text, suffix string) (string, error)
+	drafted    string
 }
 
 func (f *scriptedFace) sent(text string)   { f.kept = append(f.kept, text) }
@@ -32,6 +34,9 @@ func (f *scriptedFace) unsent(text string) { f.back = append(f.back, text) }
 func (f *scriptedFace) remember(prompts []string, _ string) {
 	f.history = append(f.history, prompts...)
 }
+
+func (f *scriptedFace) edit(text, suffix string) (string, error) { return f.editor(text, suffix) }
+func (f *scriptedFace) put(text string)                          { f.drafted = text }
 
 func (f *scriptedFace) working(stop func(), steer func(string) error) func() {
 	if f.begun != nil {
@@ -349,5 +354,56 @@ func TestFolderIsTree(t *testing.T) {
 	wantAll(t, "the rows", screen.String(), "   ├ f00 (1 byte)\n   ├ f01", "   └ … 2 more, which --show-output shows")
 	if strings.Contains(screen.String(), fmt.Sprintf("f%02d", mostListed)) {
 		t.Errorf("all is shown:\n%s", screen)
+	}
+}
+
+// TestEditReply proves that a reply is opened in the editor, and that what the person makes of it becomes
+// the draft, also if it is a code block alone.
+func TestEditReply(t *testing.T) {
+	d, face, _ := conversing(t, "turn\n  say\n    Do this:\n\n    ```\n    run\n    ```\n")
+	if err := d.turn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	for which, want := range map[string]string{"": "Do this:\n\n```\nrun\n```", "code": "run"} {
+		for _, becomes := range []string{want, "changed"} {
+			face.editor = func(text, _ string) (string, error) {
+				if text != want {
+					t.Errorf("/edit %s: the editor has %q", which, text)
+				}
+				return becomes, nil
+			}
+			face.drafted = ""
+			if err := d.edit(which); err != nil {
+				t.Error(err)
+			}
+			if changed := becomes != want; changed != (face.drafted == "changed") {
+				t.Errorf("/edit %s: the draft is %q", which, face.drafted)
+			}
+		}
+	}
+	if err := d.edit("7"); err == nil {
+		t.Error("there is no such reply")
+	}
+}
+
+// TestReasoningIsFolded proves that a chat shows the beginning of reasoning, and how much there is more, unless
+// all is asked for.
+func TestReasoningIsFolded(t *testing.T) {
+	for _, folds := range []bool{true, false} {
+		var screen strings.Builder
+		p := newPrinter(stdio{out: &screen, err: &screen}, environment{})
+		p.watched, p.folds = true, folds
+		for _, text := range []string{"one\ntw", "o\n\nthree\nfour\nfi", "ve"} {
+			p.delta(agent.Delta{Kind: agent.DeltaSummary, Text: text})
+		}
+		p.delta(agent.Delta{Kind: agent.DeltaText, Text: "Yes."})
+		p.delta(agent.Delta{Kind: agent.DeltaText, Text: " No."})
+		want := "   one\n   two\n   three\n   four\n   five\nYes. No."
+		if folds {
+			want = "   one\n   two\n   three\n   … 2 more lines of reasoning, which --show-output shows\nYes. No."
+		}
+		if screen.String() != want {
+			t.Errorf("folded %v: %q", folds, screen.String())
+		}
 	}
 }

@@ -38,6 +38,7 @@ type printer struct {
 	watched bool                   // standard error is a terminal
 	quiet   bool                   // only warnings and errors are printed
 	whole   bool                   // show tool outputs in full
+	folds   bool                   // only the beginning of reasoning is printed
 	again   bool                   // what is printed happened before
 	mute    bool                   // do not print the model's text: see runCommand.Schema
 
@@ -45,6 +46,7 @@ type printer struct {
 	inner    map[string]*heard // of subagents, by session
 	returned map[string]agent.Progress
 	thought  string           // reasoning whose line has not ended
+	thoughts int              // lines of reasoning
 	midLine  bool             // the text on standard output has not ended its line
 	spoke    bool             // the current message streamed text
 	part     int              // index of that part
@@ -129,6 +131,10 @@ func (p *printer) delta(d agent.Delta) {
 	switch d.Kind {
 	case agent.DeltaText, agent.DeltaRefusal:
 		p.screen.last(modelKey(""), "")
+		if p.thought != "" || p.thoughts > 0 {
+			p.reasoning("\n")
+			p.thoughtOut()
+		}
 		if p.spoke && d.Part != p.part {
 			p.text("\n") // as between the parts of a whole message
 		}
@@ -190,6 +196,7 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 			return
 		}
 		p.reasoning("\n")
+		p.thoughtOut()
 		if name, ok := plan.EndpointCall(b.Item); ok {
 			_, with := plan.CalledBy(b.Item)
 			p.tell(dim, "-> %s (at the endpoint)", strings.TrimSpace(name+" "+aboutCall(string(with), p.hide)))
@@ -587,11 +594,25 @@ func (p *printer) reasoning(text string) {
 			break
 		}
 		p.thought = rest
-		if line = strings.TrimSpace(visible(line)); line != "" {
+		if line = strings.TrimSpace(visible(line)); line == "" {
+			continue
+		}
+		if p.thoughts++; !p.folds || p.thoughts <= mostThoughts {
 			p.tell(dim, "   %s", line)
 		}
 	}
 	p.screen.last(modelKey(""), newest(p.hide(p.thought)))
+}
+
+// mostThoughts is the number of lines shown of reasoning that is folded.
+const mostThoughts = 3
+
+// thoughtOut says how much of the reasoning is not shown, when it is over.
+func (p *printer) thoughtOut() {
+	if more := p.thoughts - mostThoughts; p.folds && more > 0 {
+		p.tell(dim, "   … %s of reasoning, which --show-output shows", plural(more, "more line"))
+	}
+	p.thoughts = 0
 }
 
 // stopped prints the totals of a run that asked the model.
