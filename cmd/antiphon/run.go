@@ -265,7 +265,7 @@ func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	}
 	who := newPerson(std)
 	if c.screen != nil {
-		who.look, who.columns = lookOf(c.screen.colour, c.screen.plain), c.screen.size
+		who.look, who.columns = lookOf(c.screen.colour, c.screen.plain), func() int { columns, _ := c.screen.size(); return columns }
 	}
 	return std, who
 }

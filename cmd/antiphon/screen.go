@@ -20,20 +20,20 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// screen is a terminal with a status line at its bottom that says what the program
+// screen is a terminal with status lines at its bottom that say what the program
 // waits for. All output to the terminal goes through the screen, which removes the
 // status line first; the line never reaches a pipe or a file. A screen is safe for
 // concurrent use. The nil screen does nothing.
 type screen struct {
 	mu     sync.Mutex
 	to     *os.File // standard error
-	size   func() (columns int)
+	size   func() (columns, rows int)
 	plain  bool // no cursor moves and no colours: print a new line now and then
 	colour bool
 
 	waits []wait
-	drawn int  // columns of the current status line
-	mid   bool // the cursor is within a line
+	drawn []int // columns of each of the current status lines
+	mid   bool  // the cursor is within a line
 	wrote time.Time
 	told  time.Time // time of the last plain line
 	quit  chan struct{}
@@ -72,7 +72,13 @@ func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 	file := std.err.(*os.File)
 	s := &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
 	s.colour = !s.plain && env["NO_COLOR"] == ""
-	s.size = func() int { return widthOf(file) }
+	s.size = func() (columns, rows int) {
+		columns, rows, err := term.GetSize(int(file.Fd()))
+		if err != nil || columns <= 0 || rows <= 0 {
+			return 80, 24
+		}
+		return columns, rows
+	}
 	std.err = &onScreen{s, file}
 	if out, ok := std.out.(*os.File); ok && terminal(out) {
 		std.out = &onScreen{s, out}
@@ -97,7 +103,7 @@ type onScreen struct {
 	file   *os.File
 }
 
-// Write removes the status line first.
+// Write removes the status lines first.
 func (w *onScreen) Write(b []byte) (int, error) {
 	s := w.screen
 	s.mu.Lock()
@@ -128,7 +134,7 @@ func (s *screen) run() {
 	}
 }
 
-// close removes the status line permanently.
+// close removes the status lines permanently.
 func (s *screen) close() {
 	if s == nil {
 		return
@@ -186,38 +192,56 @@ func (s *screen) last(key, text string) {
 	}
 }
 
-// draw redraws the status line. It does nothing while the cursor is within a line.
+// mostWaits is the number of waits that are shown at once, on a screen that is high enough.
+const mostWaits = 4
+
+// draw redraws the status lines, one for each wait, the newest last. It does nothing while the cursor is
+// within a line.
 func (s *screen) draw(now time.Time) {
 	if len(s.waits) == 0 || s.mid {
 		s.erase()
 		return
 	}
-	w := s.waits[len(s.waits)-1]
-	if now.Sub(w.began) < drawAfter || now.Sub(s.wrote) < drawAfter {
+	newest := s.waits[len(s.waits)-1]
+	if now.Sub(newest.began) < drawAfter || now.Sub(s.wrote) < drawAfter {
 		return
 	}
-	took := now.Sub(w.began).Truncate(time.Second)
-	line := fmt.Sprintf("%s, %s", visible(w.what), took)
-	if n := len(s.waits) - 1; n > 0 {
-		line += fmt.Sprintf(" (and %d more)", n)
+	if s.plain {
+		if since := now.Sub(laterOf(s.told, newest.began)); since >= plainEvery {
+			s.told = now
+			fmt.Fprintf(s.to, "waiting for %s\n", newest.line(now, len(s.waits)-1))
+		}
+		return
+	}
+	columns, rows := s.size()
+	hidden := max(0, len(s.waits)-max(1, min(mostWaits, rows/3)))
+	s.erase()
+	var text []string
+	for i, w := range s.waits[hidden:] {
+		more := 0
+		if i == 0 {
+			more = hidden
+		}
+		line := fitted("… "+w.line(now, more), columns-1)
+		s.drawn = append(s.drawn, columnsOf(line))
+		if s.colour {
+			line = "\x1b[2m" + line + "\x1b[0m"
+		}
+		text = append(text, line)
+	}
+	fmt.Fprint(s.to, strings.Join(text, "\n"))
+}
+
+// line says what is waited for and for how long, and how many others are not shown.
+func (w *wait) line(now time.Time, more int) string {
+	line := fmt.Sprintf("%s, %s", visible(w.what), now.Sub(w.began).Truncate(time.Second))
+	if more > 0 {
+		line += fmt.Sprintf(" (and %d more)", more)
 	}
 	if w.last != "" {
 		line += ": " + visible(w.last)
 	}
-	if s.plain {
-		if since := now.Sub(laterOf(s.told, w.began)); since >= plainEvery {
-			s.told = now
-			fmt.Fprintf(s.to, "waiting for %s\n", line)
-		}
-		return
-	}
-	s.erase()
-	line = fitted("… "+line, s.size()-1)
-	s.drawn = columnsOf(line)
-	if s.colour {
-		line = "\x1b[2m" + line + "\x1b[0m"
-	}
-	fmt.Fprint(s.to, line)
+	return line
 }
 
 func laterOf(a, b time.Time) time.Time {
@@ -227,18 +251,23 @@ func laterOf(a, b time.Time) time.Time {
 	return b
 }
 
-// erase removes the status line, which covers several rows if the terminal has become
+// erase removes the status lines, which cover several rows each if the terminal has become
 // narrower.
 func (s *screen) erase() {
-	if s.drawn == 0 {
+	if len(s.drawn) == 0 {
 		return
 	}
+	columns, _ := s.size()
+	rows := -1
+	for _, drawn := range s.drawn {
+		rows += 1 + max(0, drawn-1)/max(1, columns)
+	}
 	up := ""
-	if rows := (s.drawn - 1) / max(1, s.size()); rows > 0 {
+	if rows > 0 {
 		up = fmt.Sprintf("\x1b[%dA", rows)
 	}
 	fmt.Fprint(s.to, up+"\r\x1b[J")
-	s.drawn = 0
+	s.drawn = nil
 }
 
 // fitted cuts a text to the given number of columns.
