@@ -121,13 +121,12 @@ func (s *Server) release(r *Request) {
 	}
 }
 
-// grow adds a response to its conversation. Only a completed response is added,
-// together with its input.
+// grow adds a response to its conversation, together with its input.
 func (s *Server) grow(j *job, r *api.Response) error {
 	if j.r.conversation == "" || s.keeper() != nil {
 		return nil
 	}
-	err := s.store().Add(context.WithoutCancel(j.ctx), j.r.conversation, s.added(append(slices.Clip(j.r.own()), r.Output...))...)
+	err := s.store().Add(context.WithoutCancel(j.ctx), j.r.conversation, s.added(append(slices.Clip(j.r.own()), lasting(r)...))...)
 	if errors.Is(err, ErrNotFound) { // it was deleted meanwhile
 		return nil
 	}

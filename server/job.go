@@ -308,12 +308,12 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	return nil
 }
 
-// save stores a response that has ended, and adds it to its conversation if it is
-// completed. The response is stored first: if the conversation cannot be stored, the
+// save stores a response that has ended, and adds it to its conversation if it can be
+// continued. The response is stored first: if the conversation cannot be stored, the
 // response is stored again as failed.
 func (s *Server) save(j *job, rec StoredObject) error {
 	err := s.keep(j, rec)
-	if err == nil && rec.Response.Status == item.StatusCompleted {
+	if err == nil && continues(rec.Response) {
 		err = s.grow(j, rec.Response)
 	}
 	return err

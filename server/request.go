@@ -65,8 +65,8 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		history = unanswered(history, input)
 	}
 	r.Items, r.Own, r.Stored = append(slices.Clip(history), input...), len(input), s.keeps(req)
-	continues := s.keeper() != nil && (req.PreviousResponseID != "" || req.Conversation != "") // the backend has the history
-	if wrong == nil && len(r.Items) == 0 && !continues {
+	kept := s.keeper() != nil && (req.PreviousResponseID != "" || req.Conversation != "") // the backend has the history
+	if wrong == nil && len(r.Items) == 0 && !kept {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
 	}
 	if wrong == nil {
@@ -131,9 +131,9 @@ func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]
 		return nil, Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", id)
 	case err != nil:
 		return nil, s.failure(err)
-	case rec.Response.Status != item.StatusCompleted && (k == nil || !ended(rec.Response)):
+	case !continues(rec.Response) && (k == nil || !ended(rec.Response)):
 		return nil, Invalid("", "previous_response_id",
-			"Previous response with id '%s' is %s: only a completed response can be continued.", id, rec.Response.Status)
+			"Previous response with id '%s' is %s: only a completed or incomplete response can be continued.", id, rec.Response.Status)
 	case k != nil:
 		return s.waiting(ctx, k, id)
 	}
@@ -142,7 +142,28 @@ func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]
 		return nil, s.failure(err)
 	}
 	r.previous = id
-	return append(slices.Clip(items), rec.Response.Output...), nil
+	return append(slices.Clip(items), lasting(rec.Response)...), nil
+}
+
+// continues reports whether a request can continue a response that the backend does not keep.
+func continues(r *api.Response) bool {
+	return r.Status == item.StatusCompleted || r.Status == item.StatusIncomplete
+}
+
+// lasting returns the output of a response that becomes history. That of an incomplete one does
+// not have the calls that broke off at its end, which nobody can answer, nor the reasoning that led to them.
+func lasting(r *api.Response) []item.Item {
+	output := r.Output
+	if r.Status != item.StatusIncomplete {
+		return output
+	}
+	for n := len(output); n > 0; n-- {
+		last := output[n-1]
+		if last.Type() != item.TypeReasoning && !(last.IsCall() && last.Status() == item.StatusIncomplete) {
+			return output[:n:n]
+		}
+	}
+	return nil
 }
 
 // unanswered returns the waiting calls that a request must answer: those that it does

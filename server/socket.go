@@ -219,7 +219,7 @@ func (l *lane) answer(s *Server, f frame) *Error {
 		return wrong
 	}
 	rec := j.record()
-	if rec.Response == nil || rec.Response.Status != item.StatusCompleted || !l.remember(s, rec, r.Items) {
+	if rec.Response == nil || !continues(rec.Response) || !l.remember(s, rec, r.Items) {
 		s.forget(r, j.id)
 	}
 	return nil
@@ -227,7 +227,7 @@ func (l *lane) answer(s *Server, f frame) *Error {
 
 // remember makes a response the last one, unless there is no memory for it.
 func (l *lane) remember(s *Server, rec StoredObject, input []item.Item) bool {
-	items, size := append(slices.Clip(input), rec.Response.Output...), 0
+	items, size := append(slices.Clip(input), lasting(rec.Response)...), 0
 	for _, it := range items {
 		size += len(it.JSON())
 	}

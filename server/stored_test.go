@@ -4,8 +4,11 @@
 package server_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/server"
 )
 
 const twoRounds = `
@@ -126,6 +130,44 @@ func TestStored(t *testing.T) {
 	}
 	if _, err := c.Cancel(ctx, first.ID); failure(t, err).Class != endpoint.BadRequest {
 		t.Errorf("cancelled what is not of the background: %v", err)
+	}
+}
+
+// A response that is incomplete is a part of its conversation, and can be continued: without the
+// call that broke off, which nobody can answer, and the reasoning that led to it. R6
+func TestContinueIncomplete(t *testing.T) {
+	var seen []string
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
+		var list []string
+		for _, it := range r.Items {
+			list = append(list, string(it.Type()))
+		}
+		seen = append(seen, strings.Join(list, " "))
+		_ = w.Text("Well.")
+		_ = w.Item(item.Must(&item.Reasoning{ID: "rs_1"}))
+		_ = w.Item(item.Must(&item.FunctionCall{CallID: "c", Name: "f", Arguments: `{"a`, Status: item.StatusIncomplete}))
+		return w.Incomplete("max_output_tokens")
+	})}
+	defer s.Close()
+	made := func(body string) string {
+		status, text := call(s, http.MethodPost, "responses", body)
+		r, err := api.ParseResponse([]byte(text))
+		if status != http.StatusOK || err != nil || r.Status != item.StatusIncomplete || len(r.Output) != 3 {
+			t.Fatalf("%s: %d %s %v", body, status, text, err)
+		}
+		return r.ID
+	}
+	id := made(`{"model":"m","input":"x"}`)
+	made(`{"model":"m","input":"y","previous_response_id":"` + id + `"}`)
+	_, text := call(s, http.MethodPost, "conversations", "{}")
+	talk, err := api.ParseConversation([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made(`{"model":"m","input":"x","conversation":"` + talk.ID + `"}`)
+	made(`{"model":"m","input":"y","conversation":"` + talk.ID + `"}`)
+	if want := []string{"message", "message message message", "message", "message message message"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
 	}
 }
 
