@@ -23,15 +23,16 @@ import (
 
 // served is antiphon serve as a process, for an agent whose tool waits for the test.
 type served struct {
+	flags   []string // more of the server
 	t       *testing.T
 	dir     string
 	process *process
 	base    string
 }
 
-func servedAgent(t *testing.T) *served {
+func servedAgent(t *testing.T, flags ...string) *served {
 	t.Helper()
-	s := &served{t: t, dir: t.TempDir()}
+	s := &served{t: t, dir: t.TempDir(), flags: flags}
 	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\" description=\"Waits for the test.\"/>\n"+
 		"<tool name=\"wait\" command=\"cat "+filepath.Join(s.dir, "fifo")+"\" description=\"Waits.\" approval=\"allow\"/>\n")
 	write(t, filepath.Join(s.dir, "it.script"), "turn\n  say I wait.\n  call wait {}\nturn\n  say Done: {{output \"wait\" 1}}\nagain\nturn\n  say And: {{question}}\n")
@@ -47,8 +48,8 @@ var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+/v1`)
 // start starts the server, and waits until it listens.
 func (s *served) start() {
 	s.t.Helper()
-	s.process = startAs(s.t, nil, "sh", "-c", `exec antiphon "$@" 2>&1`, "sh",
-		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--sandbox", "full", "--drain-time", "1ms")
+	s.process = startAs(s.t, nil, "sh", append([]string{"-c", `exec antiphon "$@" 2>&1`, "sh",
+		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--sandbox", "full", "--drain-time", "1ms"}, s.flags...)...)
 	s.base = listening.FindString(s.process.until(s.t, "/v1/responses"))
 }
 
