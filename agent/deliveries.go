@@ -297,6 +297,17 @@ func decisionOf(a session.Approval) Decision {
 	return d
 }
 
+// whoWaits names the sender of a delivery that waits, for an error: "" if it is not there any more, or
+// cannot be read.
+func whoWaits(ctx context.Context, s *session.Session, key string) string {
+	for d, err := range s.Deliveries(ctx) {
+		if err == nil && d.Key == key {
+			return session.DecidedBy(d.By, d.From, "")
+		}
+	}
+	return ""
+}
+
 // deliverTo leaves decisions for the run that is writing to the session. Each is checked
 // against the log, but only the run can say whether another answer was faster.
 func deliverTo(ctx context.Context, s *session.Session, decisions []Decision) error {
@@ -316,7 +327,7 @@ func deliverTo(ctx context.Context, s *session.Session, decisions []Decision) er
 		}
 		_, err = s.Deliver(ctx, session.Delivery{Delivered: head, Bodies: []session.Body{a}})
 		if errors.Is(err, session.ErrKeyUsed) {
-			return &DecisionError{d, fmt.Errorf("%w: another answer waits for the run to take it", ErrDecided)}
+			return &DecisionError{d, fmt.Errorf("%w: an answer%s waits for the run to take it", ErrDecided, whoWaits(ctx, s, head.Key))}
 		}
 		if err != nil {
 			return err

@@ -271,7 +271,7 @@ func TestDecideBeside(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w1", By: "ben"}); !errors.Is(err, agent.ErrDecided) {
+	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w1", By: "ben"}); !errors.Is(err, agent.ErrDecided) || !strings.Contains(err.Error(), "an answer by anna waits") {
 		t.Errorf("another answer: %v", err)
 	}
 	if err := agent.Decide(t.Context(), r.session, agent.Decision{CallID: "w7", Allow: true}); !errors.Is(err, agent.ErrNoSuchApproval) {

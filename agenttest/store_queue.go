@@ -295,7 +295,7 @@ func testQueueOrder(t *testing.T, s session.Store) {
 	}
 }
 
-// D4: of the workers that begin work of a tenant at once, no more succeed than its cap allows. A run
+// Of the workers that begin work of a tenant at once, no more succeed than its cap allows. A run
 // whose worker died keeps its place for itself.
 func testQueueCap(t *testing.T, s session.Store) {
 	q := has[keeper](t, s)

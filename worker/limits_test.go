@@ -153,7 +153,7 @@ func TestSubagentPauses(t *testing.T) {
 	}
 }
 
-// D4: while an endpoint has as many runs as it may have, work for it is left alone, and keeps nothing else
+// While an endpoint has as many runs as it may have, work for it is left alone, and keeps nothing else
 // from beginning. A run there whose worker died goes on, because it has its place.
 func TestFullEndpoint(t *testing.T) {
 	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")), agenttest.Completed(item.Assistant("Hello again.")))

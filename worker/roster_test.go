@@ -102,6 +102,20 @@ func TestWorkThatNobodyCanDo(t *testing.T) {
 	s.becomes(submit("of others", []string{"gpu"}, nil), queue.Parked, "labels gpu")
 }
 
+// Work of a tenant whose work no worker does is parked, and goes on when one does it.
+func TestTenantThatNobodyServes(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")))
+	s.a.Tenants = []string{"anna"}
+	defer s.runs(s.a)()
+	j := s.job("ben", "hello")
+	j.Config.Store, j.Config.Session, j.Tenant = s.kept, "ben", "ben"
+	id := s.submit(j).Session.ID
+	s.becomes(id, queue.Parked, "needs a worker for the tenant ben")
+	s.b.Tenants = []string{"ben"}
+	defer s.runs(s.b)()
+	s.becomes(id, queue.Done, "answered")
+}
+
 // A worker whose places are all taken parks what nobody can do all the same.
 func TestFullWorkerLooksAfterWork(t *testing.T) {
 	s := newShared(t)

@@ -453,7 +453,7 @@ func (p *pool) orphansAt(ctx context.Context, full map[string]bool, want queue.W
 	}
 	works, err := p.queue.Lost(ctx)
 	for _, w := range works {
-		if !slices.Contains(want.Agents, w.Agent) || want.Tenants != nil && !slices.Contains(want.Tenants, w.Tenant) || len(want.Lacks(w)) > 0 {
+		if !slices.Contains(want.Agents, w.Agent) || !p.serves(w.Tenant) || len(want.Lacks(w)) > 0 {
 			continue
 		}
 		c, err := p.choiceOf(ctx, w)
@@ -534,7 +534,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			if p.waitsForEver(w) {
 				list = append(list, w)
 			}
-		case p.Tenants == nil || slices.Contains(p.Tenants, w.Tenant):
+		case p.serves(w.Tenant), w.State == queue.Ready && p.roster != nil: // perhaps nobody serves its tenant
 			list = append(list, w)
 		}
 	}
@@ -550,7 +550,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 	before := p.lost
 	p.lost = map[claim]time.Time{}
 	for _, w := range lost {
-		if p.Tenants != nil && !slices.Contains(p.Tenants, w.Tenant) {
+		if !p.serves(w.Tenant) {
 			continue
 		}
 		c := claim{w.Session, w.Claim}
@@ -575,7 +575,7 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 				err = p.queue.Move(ctx, w, queue.Ready, "its approval has a deadline now")
 				moved = true
 			}
-		case !parked && why != "" && hopeless(w, why, waits >= patience):
+		case !parked && why != "" && hopeless(w, why, waits >= patience && p.serves(w.Tenant)):
 			if w.State == queue.Running {
 				why += "; it was begun by " + orUnknown(w.Worker) + ", which died or was cut off"
 			}
@@ -624,8 +624,19 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 	return len(written) > 0, nil
 }
 
+// serves reports whether the worker does the work of a tenant.
+func (w *Worker) serves(tenant string) bool {
+	return w.Tenants == nil || slices.Contains(w.Tenants, tenant)
+}
+
 // missing says what this worker lacks to do a piece of work, or returns "".
 func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why string, err error) {
+	if !p.serves(w.Tenant) {
+		if w.Tenant == "" {
+			return needed + "a worker for work without a tenant", nil
+		}
+		return needed + "a worker for the tenant " + w.Tenant, nil
+	}
 	if lacks := p.want().Lacks(w); len(lacks) > 0 {
 		why = needed + "a worker " + described(lacks, "with the labels ")
 		if _, err := p.workspace(w.Session, lacks); err != nil {

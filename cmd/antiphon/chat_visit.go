@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 // This file is about conversations that run elsewhere: a chat shows a session that another
@@ -403,15 +404,8 @@ func (t *dialogue) arrived(ctx context.Context) (input bool) {
 // busyWith says what happens to a session now, for lists: "" if nothing does.
 func busyWith(ctx context.Context, k keeper, info session.Info) string {
 	if q, ok := k.(queue.Queue); ok {
-		if w, err := q.Work(ctx, info.ID); err == nil {
-			switch w.State {
-			case queue.Running:
-				return " (runs: a worker)"
-			case queue.Ready:
-				return " (waits for a worker)"
-			case queue.Waiting:
-				return " (waits for you)"
-			}
+		if w, err := q.Work(ctx, info.ID); err == nil && w.State != queue.Done {
+			return " (" + shorten(visible(worker.Waits(w, time.Now())), 80) + ")"
 		}
 	}
 	unlock, err := k.Lock(ctx, info.ID)

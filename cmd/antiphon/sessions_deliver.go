@@ -220,8 +220,9 @@ func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, s
 	if len(c.Calls) > 0 {
 		// A list of waiting calls shows the ids alone, so the person sees here what they answer.
 		s := asRun(call, p.Command, p.Sandbox)
-		fmt.Fprint(std.err, s.whole(p.Reason))
-		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason)}, fromApprove)
+		shown := s.whole(p.Reason)
+		fmt.Fprint(std.err, shown)
+		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason), Shown: shown}, fromApprove)
 	} else {
 		if !terminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))

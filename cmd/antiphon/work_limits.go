@@ -144,6 +144,8 @@ func idleBecause(e queue.Endpoint) string {
 		return "stopped: " + e.Stopped + "; antiphon work retry --endpoint " + quoted(e.URL)
 	case e.Wait > 0:
 		return "asked to wait for another " + e.Wait.Round(time.Second).String()
+	case e.Runs > 0 && int64(e.Running) >= e.Runs:
+		return fmt.Sprintf("has as many runs as it may have at once (%d); what else asks it waits", e.Runs)
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -18,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// told is a store that tells in which order a command does things.
+// toldStore is a store that tells in which order a command does things.
 type toldStore struct {
 	*sqlstore.Store
 	did []string
@@ -130,5 +131,62 @@ func TestParkAtATerminal(t *testing.T) {
 	}
 	if n != 1 || !strings.Contains(out.String(), "asked to stop") {
 		t.Errorf("%d deliveries\n%s", n, &out)
+	}
+}
+
+// Lists of sessions say why work does not move in the words of antiphon work status.
+func TestListsSayWhyWorkWaits(t *testing.T) {
+	s := newToldStore(t)
+	info := session.Info{ID: "talk"}
+	if err := s.Create(t.Context(), info); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Enqueue(t.Context(), queue.Work{Session: "talk", Agent: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		left queue.Outcome
+		want string
+	}{
+		{queue.Outcome{State: queue.Waiting, Reason: "the result of build"}, " (waits for the result of build)"},
+		{queue.Outcome{State: queue.Parked, Reason: "too \x1b dear"}, " (parked, waits for an operator: too <U+001B> dear)"},
+		{queue.Outcome{State: queue.Done, Reason: "answered"}, ""},
+	} {
+		w, err := s.Work(t.Context(), "talk")
+		if err == nil {
+			w, err = s.Begin(t.Context(), w, "worker")
+		}
+		if err == nil {
+			err = s.Finish(t.Context(), w, tt.left)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := busyWith(t.Context(), s, info); got != tt.want {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// An endpoint with all the runs that it may have says so.
+func TestFullEndpointSaysSo(t *testing.T) {
+	e := queue.Endpoint{Caps: queue.Caps{Runs: 2}, Running: 1}
+	if got := idleBecause(e); got != "" {
+		t.Error(got)
+	}
+	e.Running = 2
+	if got := idleBecause(e); !strings.Contains(got, "as many runs as it may have at once (2)") {
+		t.Error(got)
+	}
+}
+
+// An answer to a call that is named on the command line says what the person had before them.
+func TestApproveSaysWhatWasShown(t *testing.T) {
+	var shown bytes.Buffer
+	std := stdio{strings.NewReader(""), &shown, &shown}
+	c := approveCommand{Calls: []string{"call_1"}}
+	d, err := c.decide(t.Context(), std, newPerson(std), nil, agent.PendingApproval{CallID: "call_1", Tool: "read_file", Arguments: `{"path":"a.txt"}`})
+	if err != nil || d.Shown == "" || d.Shown != shown.String() {
+		t.Errorf("%q, %v, and %q was shown", d.Shown, err, &shown)
 	}
 }

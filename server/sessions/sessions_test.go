@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 )
 
 const writes = "turn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n"
@@ -215,6 +216,50 @@ func TestList(t *testing.T) {
 	if s, err := c.Get(t.Context(), "n2"); err != nil || s.ID != "s2" || s.Agent != "a2" {
 		t.Error(s, err)
 	}
+}
+
+// A session that does not move says why, in the words of antiphon work status.
+func TestWorkSaysWhy(t *testing.T) {
+	w := serving(t, nil)
+	q := w.in.(queue.Queue)
+	if err := w.in.Create(t.Context(), session.Info{ID: "s", Owner: shop}); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Enqueue(t.Context(), queue.Work{Session: "s", Needs: []string{"gpu"}}); err != nil {
+		t.Fatal(err)
+	}
+	is := func(status sessions.Status, waits string) {
+		t.Helper()
+		if s, err := w.as("reader").Get(t.Context(), "s"); err != nil || s.Status != status || s.Waits != waits {
+			t.Errorf("%+v %v", s, err)
+		}
+	}
+	row := func() queue.Work {
+		t.Helper()
+		now, err := q.Work(t.Context(), "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	is(sessions.StatusQueued, "waits for a worker with gpu")
+	begun, err := q.Begin(t.Context(), row(), "build1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(sessions.StatusRunning, "runs at build1")
+	if err := q.Finish(t.Context(), begun, queue.Outcome{State: queue.Waiting, Due: time.Now().Add(time.Hour), Reason: "the result of build"}); err != nil {
+		t.Fatal(err)
+	}
+	is(sessions.StatusQueued, "waits for the result of build")
+	if err := q.Move(t.Context(), row(), queue.Parked, "too dear"); err != nil {
+		t.Fatal(err)
+	}
+	is(sessions.StatusParked, "parked, waits for an operator: too dear")
+	if err := q.Move(t.Context(), row(), queue.Done, "answered"); err != nil {
+		t.Fatal(err)
+	}
+	is(sessions.StatusIdle, "")
 }
 
 // What is wrong with a request is said by name, and needs the scope first.

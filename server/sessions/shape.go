@@ -8,10 +8,12 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 // Status says what happens to a session now.
@@ -23,6 +25,7 @@ const (
 	StatusQueued      Status = "queued"      // it is work that waits for a worker, or for its time
 	StatusRunning     Status = "running"     // a process runs it
 	StatusWaiting     Status = "waiting"     // a call waits for an approval
+	StatusParked      Status = "parked"      // it is work that waits for an operator
 	StatusInterrupted Status = "interrupted" // the process that ran it ended before its run did
 	StatusUnreadable  Status = "unreadable"  // of a list: the session is damaged, and the server's log says how
 )
@@ -41,6 +44,9 @@ type Session struct {
 	// Entries is the number of the last entry of the log.
 	Entries int64  `json:"entries"`
 	Status  Status `json:"status"`
+	// Waits says in words who or what its work waits for, or who does it: see [worker.Waits]. It is ""
+	// if it has no work, or all of it is done.
+	Waits string `json:"waits"`
 	// Deliveries is how many deliveries wait for the run, or for the next one.
 	Deliveries int `json:"deliveries"`
 	// Pending are the calls that wait for an approval, those of subagents too.
@@ -150,14 +156,23 @@ func (h *Handler) describe(ctx context.Context, info session.Info) (Session, err
 	for _, c := range view.Open() {
 		v.inside = v.inside || c.Started
 	}
-	v.Status, err = h.status(ctx, info.ID, run, len(pending) > 0)
+	var state queue.State // none if there is no work
+	if q, ok := h.Store.(queue.Queue); ok {
+		switch w, err := q.Work(ctx, info.ID); {
+		case err != nil && !errors.Is(err, session.ErrNotFound):
+			return v, err
+		case err == nil && w.State != queue.Done:
+			state, v.Waits = w.State, worker.Waits(w, time.Now())
+		}
+	}
+	v.Status, err = h.status(ctx, info.ID, state, run, len(pending) > 0)
 	return v, err
 }
 
 // status returns what happens to a session whose log says that a run is under way, or that
 // calls wait. The lock of a session is tried only if its log says that somebody holds it:
 // a program that opens the session at that moment would find it busy.
-func (h *Handler) status(ctx context.Context, id string, run, waits bool) (Status, error) {
+func (h *Handler) status(ctx context.Context, id string, state queue.State, run, waits bool) (Status, error) {
 	if waits {
 		return StatusWaiting, nil
 	}
@@ -177,15 +192,13 @@ func (h *Handler) status(ctx context.Context, id string, run, waits bool) (Statu
 			return "", err
 		}
 	}
-	if q, ok := h.Store.(queue.Queue); ok {
-		switch w, err := q.Work(ctx, id); {
-		case err != nil && !errors.Is(err, session.ErrNotFound):
-			return "", err
-		case err == nil && w.State == queue.Running:
-			return StatusRunning, nil
-		case err == nil && (w.State == queue.Ready || w.State == queue.Waiting):
-			return StatusQueued, nil
-		}
+	switch state {
+	case queue.Running:
+		return StatusRunning, nil
+	case queue.Ready, queue.Waiting:
+		return StatusQueued, nil
+	case queue.Parked:
+		return StatusParked, nil
 	}
 	if run {
 		return StatusInterrupted, nil
