@@ -64,32 +64,55 @@ type typedLine struct {
 }
 
 // more returns a prompt that begins with a line: with those that follow at once, because they were pasted,
-// and those behind a backslash at the end of a line.
-func (f *plainFace) more(first typedLine) string {
-	lines := []string{withoutLineEnd(first.line)}
-	if strings.HasPrefix(first.line, "/") {
-		return lines[0]
+// and those behind a backslash at the end of a line, which a shell line keeps. It reports false if the prompt has
+// no end: at the end of the input it is none, and when the context ends it waits for the next call of next.
+func (f *plainFace) more(ctx context.Context, first typedLine) (text string, ok bool) {
+	text = withoutLineEnd(first.line)
+	if strings.HasPrefix(text, "/") {
+		return text, true
 	}
 	for last := first.at; ; {
-		text, goesOn := strings.CutSuffix(lines[len(lines)-1], "\\")
+		before, goesOn := strings.CutSuffix(text, "\\")
 		wait := time.After(settle)
 		if goesOn {
 			wait = nil
-			lines[len(lines)-1] = text
 		}
-		select {
-		case next := <-f.input:
-			if !goesOn && next.at.Sub(last) > settle {
-				f.ahead = &next
-				return strings.Join(lines, "\n")
-			}
-			last = next.at
-			lines = append(lines, withoutLineEnd(next.line))
-		case <-wait:
-			return strings.Join(lines, "\n")
-		case <-f.over:
-			return strings.Join(lines, "\n")
+		next, ok := f.following(ctx, wait)
+		switch {
+		case !ok && ctx.Err() != nil:
+			f.ahead = &typedLine{text, last}
+			return "", false
+		case !ok && goesOn:
+			f.unsent(text)
+			return "", false
+		case !ok:
+			return text, true
+		case !goesOn && next.at.Sub(last) > settle:
+			f.ahead = &next
+			return text, true
+		case goesOn && !strings.HasPrefix(text, "!"):
+			text = before
 		}
+		last = next.at
+		text += "\n" + withoutLineEnd(next.line)
+	}
+}
+
+// following returns the next line, also one that came just before the wait or the input was over.
+func (f *plainFace) following(ctx context.Context, wait <-chan time.Time) (next typedLine, ok bool) {
+	select {
+	case next := <-f.input:
+		return next, true
+	case <-ctx.Done():
+		return next, false
+	case <-wait:
+	case <-f.over:
+	}
+	select {
+	case next := <-f.input:
+		return next, true
+	default:
+		return next, false
 	}
 }
 
@@ -169,29 +192,24 @@ func (f *plainFace) next(ctx context.Context) (string, error) {
 	f.start()
 	for {
 		fmt.Fprint(f.std.err, "> ")
-		if first := f.ahead; first != nil {
-			f.ahead = nil
-			if text := spoken(f.more(*first)); text != "" {
-				return text, nil
+		first := f.ahead
+		if f.ahead = nil; first == nil {
+			if line, ok := f.following(ctx, nil); ok {
+				first = &line
 			}
-			continue
 		}
-		select {
-		case line := <-f.input:
-			if text := spoken(f.more(line)); text != "" {
+		if first != nil {
+			if text, ok := f.more(ctx, *first); ok && spoken(text) != "" {
 				return text, nil
 			}
-		case <-f.over:
-			select {
-			case line := <-f.input:
-				return withoutLineEnd(line.line), nil
-			default:
-			}
-			fmt.Fprintln(f.std.err)
-			return "", io.EOF
-		case <-ctx.Done():
+		}
+		switch {
+		case ctx.Err() != nil:
 			fmt.Fprintln(f.std.err)
 			return "", context.Cause(ctx)
+		case first == nil:
+			fmt.Fprintln(f.std.err)
+			return "", io.EOF
 		}
 	}
 }

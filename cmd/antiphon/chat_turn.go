@@ -81,7 +81,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 				t.spoke = true
 				t.face.remember(nil, t.draft())
 			}
-			if !kept && isInput(ev) {
+			if !kept && hasSaid(ev) {
 				kept = true
 				t.run.System, t.run.parts = "", nil
 				t.face.sent(text)
@@ -116,13 +116,18 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	return nil
 }
 
-// isInput reports whether the session has kept something that was said.
-func isInput(ev agent.Event) bool {
+// hasSaid reports whether the session has what was said: it has recorded it, or a turn begins, because the
+// same message already waited for its answer.
+func hasSaid(ev agent.Event) bool {
 	e, ok := ev.(agent.Recorded)
-	if ok {
-		_, ok = e.Body.(session.InputItem)
+	if !ok {
+		return false
 	}
-	return ok
+	switch e.Body.(type) {
+	case session.InputItem, session.TurnStarted:
+		return true
+	}
+	return false
 }
 
 // message returns a prompt as an item, with the files that it names behind @. Pictures are shown.

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -285,14 +288,56 @@ func TestPlainLines(t *testing.T) {
 		line  string
 	}{
 		{0, "a"}, {0, "b"}, {0, "/quit"}, {time.Second, "c \\"}, {time.Second, "d"}, {time.Second, "/cost"}, {0, "e"}, {time.Second, "f"},
+		{time.Second, "! echo g \\"}, {time.Second, "h"}, {time.Second, "i\\"}, {time.Second, "j"},
 	} {
 		at = at.Add(l.after)
 		f.input <- typedLine{l.line + "\n", at}
 	}
-	for _, want := range []string{"a\nb\n/quit", "c \nd", "/cost", "e", "f"} {
+	for _, want := range []string{"a\nb\n/quit", "c \nd", "/cost", "e", "f", "! echo g \\\nh", "i\nj"} {
 		if got, err := f.next(t.Context()); got != want || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, want)
 		}
+	}
+}
+
+// TestPlainLineGoesOn proves that a plain chat that waits for the line behind a backslash ends with its context,
+// that what was typed until then begins the next prompt, and that the end of the input does not send it.
+func TestPlainLineGoesOn(t *testing.T) {
+	var shown strings.Builder
+	f := newPlainFace(stdio{in: strings.NewReader(""), err: &shown})
+	f.start()
+	<-f.over
+	f.over = make(chan struct{})
+	over, end := context.WithCancel(t.Context())
+	end()
+	f.input <- typedLine{"a \\\n", time.Now()}
+	for f.ahead == nil {
+		if got, err := f.next(over); got != "" || !errors.Is(err, context.Canceled) {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	f.input <- typedLine{"b\n", time.Now()}
+	if got, err := f.next(t.Context()); got != "a \nb" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	f.input <- typedLine{"c \\\n", time.Now()}
+	close(f.over)
+	if got, err := f.next(t.Context()); got != "" || !errors.Is(err, io.EOF) || !strings.Contains(shown.String(), "not sent") {
+		t.Errorf("%q, %v:\n%s", got, err, shown.String())
+	}
+}
+
+// TestAnsweredLater proves that a prompt that already waited for its answer is no draft when it has it. J1
+func TestAnsweredLater(t *testing.T) {
+	d, face, screen := conversing(t, "turn\n  say Yes.\n")
+	if _, err := d.host.Session.Append(t.Context(), session.InputItem{Item: item.User("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.turn(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	if inputs(d.host.Session) != 1 || !slices.Equal(face.kept, []string{"hello"}) || len(face.back) > 0 {
+		t.Errorf("kept %q, back %q:\n%s", face.kept, face.back, screen)
 	}
 }
 

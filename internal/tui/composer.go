@@ -90,6 +90,12 @@ func (c *composer) set(text string) {
 	c.at = len(c.text)
 }
 
+// restore makes a draft that was replaced the draft again, with its marks of pastes as they were.
+func (c *composer) restore(before state) {
+	c.change(false)
+	c.text, c.at, c.shown, c.mark = before.text, before.at, 0, 0
+}
+
 // fold returns a text with marks in place of what was pasted before, also of the whole if it is very long: what
 // a person recalls, edits or gets back is drawn with each key.
 func (c *composer) fold(text string) string {

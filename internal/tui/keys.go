@@ -29,6 +29,7 @@ func (t *Terminal) event(ev uv.Event) {
 			return
 		}
 		t.typed()
+		t.find.on = false // what was found is the draft now, and esc must not take the paste away
 		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
 		t.hint, t.asked = "", false
 	case uv.FocusEvent:
@@ -274,8 +275,8 @@ func (t *Terminal) search(name, text string) bool {
 // endFind ends the search, if there is one, and gives the draft back.
 func (t *Terminal) endFind() {
 	if t.find.on {
-		t.compose.set(t.find.before.text)
-		t.compose.at, t.find.on = t.find.before.at, false
+		t.compose.restore(t.find.before)
+		t.find.on = false
 	}
 }
 
@@ -332,9 +333,7 @@ func (t *Terminal) submit(text string, now bool) bool {
 	}
 	steer := t.steer
 	if now && steer != nil {
-		t.mu.Unlock() // it may write to a store
-		err := steer(text)
-		t.mu.Lock()
+		err := t.unlocked(func() error { return steer(text) })
 		if err == nil {
 			t.say("» ", text)
 			return true
@@ -344,6 +343,14 @@ func (t *Terminal) submit(text string, now bool) bool {
 	t.queue = append(t.queue, text)
 	t.tellReady()
 	return true
+}
+
+// unlocked does something that may take a while, such as writing to a store, without holding mu. It takes mu again
+// also if that panics: what called it unlocks it.
+func (t *Terminal) unlocked(do func() error) error {
+	t.mu.Unlock()
+	defer t.mu.Lock()
+	return do()
 }
 
 func (t *Terminal) tellReady() {
@@ -394,7 +401,7 @@ func (t *Terminal) putBack(prompts []string) (past []string) {
 	var said []string
 	for _, text := range all {
 		if strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!") {
-			draft.remember(text)
+			t.compose.remember(text) // which has the history, also while it has the answer to a question
 			past = append(past, text)
 		} else {
 			said = append(said, text)

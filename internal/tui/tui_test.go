@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -703,6 +704,69 @@ func TestSearch(t *testing.T) {
 		if b.t.compose.text != step.want {
 			t.Errorf("after %s: %q, want %q", step.key, b.t.compose.text, step.want)
 		}
+	}
+}
+
+// TestSearchGivesBack proves that a long draft is as it was after a search, with marks and texts as the person left
+// them, and that what is pasted while it goes on is in the draft.
+func TestSearchGivesBack(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		b := newBench(t, 80, 24, false)
+		b.t.Remember("go test")
+		long := strings.Repeat("some words. ", foldDraft/12+1)
+		b.t.compose.insert(long, false)
+		b.press("ctrl+r", "")
+		b.press("g", "g")
+		if asks {
+			end := b.t.Ask()
+			b.asked(t)
+			end()
+		} else {
+			b.press("esc", "")
+		}
+		b.press("x", "x")
+		if b.t.compose.text != long+"x" {
+			t.Errorf("the draft is %.100q", b.t.compose.text)
+		}
+		b.press("ctrl+r", "")
+		b.t.event(uv.PasteEvent{Content: "pasted"})
+		b.press("esc", "")
+		if !strings.HasSuffix(b.t.compose.text, "xpasted") {
+			t.Errorf("the draft is %.100q", b.t.compose.text)
+		}
+	}
+}
+
+// TestSteerPanics proves that what panics while it is said to the work leaves the terminal so that it can be given
+// back.
+func TestSteerPanics(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.Working(func() {}, func(string) error { panic("broken") })
+	b.t.compose.set("now")
+	defer func() {
+		if p := recover(); p != "broken" {
+			t.Errorf("it panics with %v", p)
+		}
+	}()
+	b.press("alt+s", "")
+}
+
+// TestQueueOfCommandsWhileAsked proves that queued commands are in the history also if they come back while a
+// question has the keys.
+func TestQueueOfCommandsWhileAsked(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.Working(func() {}, nil)
+	for _, text := range []string{"!make x", "hello"} {
+		b.t.compose.set(text)
+		b.press("enter", "")
+	}
+	b.t.compose.history = nil
+	end := b.t.Ask()
+	b.asked(t)
+	b.press("esc", "")
+	end()
+	if b.t.compose.text != "hello" || !slices.Contains(b.t.compose.history, "!make x") {
+		t.Errorf("the draft is %q, the history %q", b.t.compose.text, b.t.compose.history)
 	}
 }
 
