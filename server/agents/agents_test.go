@@ -152,6 +152,25 @@ func TestContinueAtOnce(t *testing.T) {
 	all.Wait()
 }
 
+// While another has the session, the answer to an approval is not taken into a fork, where the
+// approved call would run once more.
+func TestApproveAtOnce(t *testing.T) {
+	w := serving(t, asking, "turn\n  call open_door {}\nturn\n  say Door: {{output \"open_door\" 1}}\n", nil)
+	first := w.create(`{"model":"it","input":"Go."}`)
+	unlock, err := w.b.Store.Lock(t.Context(), "api-"+strings.Split(first.ID, "_")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := fmt.Sprintf(`{"model":"it","previous_response_id":%q,"input":[{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, first.ID, first.Output[0].ID())
+	w.refused(http.MethodPost, "responses", answer, "Another process")
+	if err := unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(w.create(answer)); !strings.HasPrefix(got, "mcp_call:open_door | message:Door: ") {
+		t.Error(got)
+	}
+}
+
 // Tools of the client, of the agent, and a call that waits for an approval work in one
 // turn, in the order of the calls. Only the client's answer lets the call run.
 func TestBothKinds(t *testing.T) {

@@ -192,7 +192,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 		return err
 	}
 	tokens := &lent{tools: r.Tools}
-	h, err := b.opens(ctx, a, at, tokens)
+	h, err := b.opens(ctx, a, at, r, tokens)
 	if err != nil {
 		at.undo()
 		return b.unopened(a, err)
@@ -255,8 +255,9 @@ func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id str
 }
 
 // opens opens the host of a response. If another response has the session of the one that is
-// continued, or was made in it since at was found, it opens a fork.
-func (b *Backend) opens(ctx context.Context, a *Agent, at *place, by *lent) (*host.Host, error) {
+// continued, or was made in it since at was found, it opens a fork. The answer to an approval is
+// refused instead: the call may run there already, and would run once more in a fork.
+func (b *Backend) opens(ctx context.Context, a *Agent, at *place, r *server.Request, by *lent) (*host.Host, error) {
 	h, err := b.openHost(ctx, a, at.store, at.session, by)
 	if at.fresh || at.talk != "" {
 		return h, err
@@ -266,7 +267,10 @@ func (b *Backend) opens(ctx context.Context, a *Agent, at *place, by *lent) (*ho
 		return h, nil
 	case err == nil:
 		err = h.Close()
-	case errors.Is(err, session.ErrBusy):
+		if err == nil && approves(r.Items) {
+			err = errLocked
+		}
+	case errors.Is(err, session.ErrBusy) && !approves(r.Items):
 		err = nil
 	}
 	if err == nil {
@@ -276,6 +280,11 @@ func (b *Backend) opens(ctx context.Context, a *Agent, at *place, by *lent) (*ho
 		return nil, err
 	}
 	return b.openHost(ctx, a, at.store, at.session, by)
+}
+
+// approves reports whether items answer an approval.
+func approves(items []item.Item) bool {
+	return slices.ContainsFunc(items, func(it item.Item) bool { return it.Type() == item.TypeMCPApprovalResponse })
 }
 
 // notOpened returns the error for a client whose agent could not be opened. It may name
@@ -637,6 +646,8 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 	}
 	part := partOf(log.Log(), seq)
 	switch {
+	case approves(r.Items) && b.busy(old): // with the call that is approved, perhaps
+		return nil, errLocked
 	case in != p.store:
 		p.fresh = true
 		if err = b.copy(ctx, p, info, log.Log()[:part.to]); err == nil {
