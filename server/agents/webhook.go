@@ -230,7 +230,7 @@ type sender struct {
 // tries are the attempts to send the events about a response.
 type tries struct {
 	failed int
-	seen   int64 // the last entry of the response's session that was looked at
+	seen   int64 // the last entry of the response's session before which nothing is to be sent
 	sent   int   // how many of the events were accepted
 	next   time.Time
 }
@@ -318,12 +318,20 @@ func (o *sender) send(ctx context.Context, mark session.Info) error {
 		o.tries[mark.ID] = t
 	}
 	o.mu.Unlock()
-	if news, err := o.news(ctx, mark, t); err != nil || !news {
+	found, seen, err := o.news(ctx, mark, t)
+	if err != nil {
 		return err
 	}
+	if !found {
+		t.seen = seen
+		return nil
+	}
 	list, ended, wait, err := o.b.owed(ctx, mark)
-	if err != nil || wait == itsBeginning {
+	switch {
+	case err != nil || wait == itsBeginning:
 		t.seen = 0
+	case wait == itsEnd:
+		t.seen = seen
 	}
 	if err != nil || wait != nothing {
 		return err
@@ -355,21 +363,22 @@ func (o *sender) send(ctx context.Context, mark session.Info) error {
 }
 
 // news reports whether the log of a response has to be read, because it has a note that was not
-// seen before. Of a response that is being made, only what is new is read.
-func (o *sender) news(ctx context.Context, mark session.Info, t *tries) (bool, error) {
-	found := t.seen == 0 || t.failed > 0
+// seen before. Of a response that is being made, only what is new is read. seen is the last entry
+// that was looked at: it is t.seen as soon as nothing is to be sent about what is before it.
+func (o *sender) news(ctx context.Context, mark session.Info, t *tries) (found bool, seen int64, err error) {
+	found, seen = t.seen == 0 || t.failed > 0, t.seen
 	in, _ := session.ParentOf(mark.ID)
 	for e, err := range o.b.store().Load(ctx, in, t.seen) {
 		if errors.Is(err, session.ErrNotFound) {
-			return true, nil
+			return true, seen, nil
 		}
 		if err != nil {
-			return false, err
+			return false, 0, err
 		}
 		_, noted := noteOf(e)
-		found, t.seen = found || noted, e.Seq
+		found, seen = found || noted, e.Seq
 	}
-	return found, nil
+	return found, seen, nil
 }
 
 // post sends an event once.

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -218,16 +219,22 @@ func TestWebhookOnce(t *testing.T) {
 type looked struct {
 	store.Store
 	entries atomic.Int64
+	breaks  atomic.Bool // the next time that there are entries, an error is behind them
 	rounds  chan struct{}
 }
 
 func (l *looked) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
+		read := 0
 		for e, err := range l.Store.Load(ctx, id, after) {
 			l.entries.Add(1)
 			if !yield(e, err) {
 				return
 			}
+			read++
+		}
+		if read > 0 && l.breaks.CompareAndSwap(true, false) {
+			yield(session.Entry{}, errors.New("the store is gone"))
 		}
 	}
 }
@@ -279,6 +286,7 @@ func TestWebhookOfRunning(t *testing.T) {
 	if n := in.entries.Load(); n != once {
 		t.Errorf("%d entries were read again", n-once)
 	}
+	in.breaks.Store(true) // what was read before it is read again
 	if _, err := s.Append(t.Context(), note("_end", "completed")); err != nil {
 		t.Fatal(err)
 	}
