@@ -138,6 +138,28 @@ func TestSocketWaits(t *testing.T) {
 	})
 }
 
+// A message that comes slowly and all the time is read to its end.
+func TestSocketSlowMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &lane{patience: patience}
+		l.ctx, l.end = context.WithCancel(t.Context())
+		defer l.end()
+		left := 20 << 20
+		f, err := l.take(readerFunc(func(data []byte) (int, error) { // as the library reads: all of data
+			n := min(len(data), left)
+			time.Sleep(time.Duration(n) * 4 * time.Microsecond) // of the time in the bubble
+			if left -= n; left == 0 {
+				return n, io.EOF
+			}
+			return n, l.ctx.Err()
+		}))
+		if err != nil || len(f.data) != 20<<20 || l.ctx.Err() != nil {
+			t.Error(len(f.data), err, l.ctx.Err())
+		}
+		f.end()
+	})
+}
+
 // memory is what requests may have together.
 type memory struct {
 	mu   sync.Mutex

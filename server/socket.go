@@ -66,6 +66,8 @@ const (
 	patience = 30 * time.Second
 	// frameTime is how long a client may take to send a message.
 	frameTime = 5 * time.Minute
+	// readSize is how much of a message a client may take Server.Patience to send.
+	readSize = 32 << 10
 )
 
 // socket serves a WebSocket until the client closes it, or the server stops.
@@ -142,7 +144,7 @@ func (l *lane) take(r io.Reader) (f frame, err error) {
 	defer late.Stop()
 	defer stalled.Stop()
 	from := readerFunc(func(data []byte) (int, error) {
-		n, err := r.Read(data)
+		n, err := r.Read(data[:min(len(data), readSize)]) // it returns when data is full
 		stalled.Reset(l.patience)
 		return n, err
 	})
