@@ -26,7 +26,8 @@ import (
 //     an error that another model may not have: an outage, a rate limit, a used-up quota,
 //     an unknown model. It is not asked after an error of the request, the key or the
 //     policy, or if the context ended. A Model of your own says so with an
-//     [endpoint.Error]; a [net.Error] counts as an outage, and no other error does.
+//     [endpoint.Error]; a [net.OpError], a [net.DNSError] and a timeout of package net count
+//     as an outage, and no other error does.
 //   - The log records each such decision as the notice [session.NoticeFallback], so a
 //     process that continues the run asks the same candidate. Each request counts as a
 //     turn. The price, the context window and the usage are those of the candidate that
@@ -217,8 +218,7 @@ func (f Fallback) attempt(ctx context.Context, req *api.Request, i int, yield fu
 func elsewhere(failure error) bool {
 	var e *endpoint.Error
 	if !errors.As(failure, &e) {
-		var network net.Error // of a Model that is not of package endpoint
-		return errors.As(failure, &network)
+		return unreachable(failure) // a Model that is not of package endpoint
 	}
 	if e.Sent {
 		return false
@@ -235,6 +235,15 @@ func elsewhere(failure error) bool {
 		return true
 	}
 	return false
+}
+
+// unreachable reports whether an error is one of a network: a *url.Error, which is a net.Error too,
+// may also say that an address or a certificate is wrong.
+func unreachable(err error) bool {
+	var op *net.OpError
+	var dns *net.DNSError
+	var any net.Error
+	return errors.As(err, &op) || errors.As(err, &dns) || errors.As(err, &any) && any.Timeout()
 }
 
 // failures are the errors of all models that were asked for a reply, in order.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -333,6 +334,8 @@ func (b broken) Stream(context.Context, *api.Request) iter.Seq2[api.Event, error
 	}
 }
 
+var wrongAddress error = &url.Error{Op: "Get", URL: "htp://x", Err: errors.New("unsupported protocol scheme")}
+
 var errOdd = errors.New("odd")
 
 // G7: without a run, for a model that is asked by itself.
@@ -347,6 +350,7 @@ func TestFallbackStream(t *testing.T) {
 	}{
 		{"down", broken{0, down}, api.Request{}, 2, []error{last}},
 		{"a net.Error", broken{0, fmt.Errorf("my model: %w", &net.OpError{Op: "dial", Err: errors.New("refused")})}, api.Request{}, 2, []error{last}},
+		{"a wrong address", broken{0, wrongAddress}, api.Request{}, 0, []error{wrongAddress}},
 		{"an error of its own", broken{0, errOdd}, api.Request{}, 0, []error{errOdd}},
 		{"down after output", broken{2, down}, api.Request{}, 3, []error{down}},
 		{"a bad request", broken{0, bad}, api.Request{}, 0, []error{bad}},

@@ -330,7 +330,7 @@ func (p *pool) leave(ctx context.Context, data *scheduleData, at time.Time) (Rec
 	s := &data.Schedule
 	name := s.Session
 	if name == "" {
-		name = s.Name + " " + at.UTC().Format("2006-01-02T15:04")
+		name = s.Name + " " + at.UTC().Format("2006-01-02T15:04Z")
 	}
 	order := order{
 		path: data.Path, name: name, owner: s.Owner, definition: data.Definition, replace: true,

@@ -199,7 +199,7 @@ func TestScheduleNames(t *testing.T) {
 		t.Fatalf("work %+v", list)
 	}
 	info, err := s.kept.Info(t.Context(), list[0].Session)
-	if want := "hourly " + s.named("hourly").Fired.UTC().Format("2006-01-02T15:04"); err != nil || info.Name != want {
+	if want := "hourly " + s.named("hourly").Fired.UTC().Format("2006-01-02T15:04Z"); err != nil || info.Name != want {
 		t.Errorf("session %q, %v, want %q", info.Name, err, want)
 	}
 }

@@ -214,5 +214,5 @@ func fileAnswers(allows bool) answers {
 	if allows {
 		list = append(list, choice{"c", "run it now, ask before each call that it allows itself, and ask again next time"})
 	}
-	return append(list, choice{"n", "do not run it, as Ctrl-C does. Nothing has been started, sent or read outside its folder yet."})
+	return append(list, choice{"n", "do not run it. Nothing has been started, sent or read outside its folder yet."})
 }
