@@ -312,6 +312,7 @@ func (t *Terminal) send(text string, now bool) {
 	if t.submit(text, now) {
 		t.compose.remember(text)
 		t.compose.clear()
+		t.keep() // what was said to the work is no draft any more
 	}
 }
 

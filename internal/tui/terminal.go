@@ -566,15 +566,17 @@ func (t *Terminal) KeepDraft(path string) {
 	if t.draft == path {
 		return
 	}
-	if t.draft != "" && t.kept != "" {
-		_ = os.Remove(t.draft) // what it holds moves
-	}
+	before, held := t.draft, t.kept
 	t.draft, t.kept = path, ""
 	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
 		t.kept = string(text)
 		list := strings.Split(t.kept, promptEnd)
 		t.put(list[len(list)-1])
 		t.putBack(list[:len(list)-1])
+	}
+	t.keep()
+	if before != "" && held != "" {
+		_ = os.Remove(before) // what it held has moved
 	}
 	t.changed()
 }

@@ -737,6 +737,37 @@ func TestSearchGivesBack(t *testing.T) {
 	}
 }
 
+// TestDraftAtOnce proves that the file of a draft is written when what it must hold changes: when the draft moves,
+// and when it was said to the work.
+func TestDraftAtOnce(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	one, two := filepath.Join(t.TempDir(), "one"), filepath.Join(t.TempDir(), "two")
+	b.t.KeepDraft(one)
+	b.t.compose.set("draft")
+	b.t.keep()
+	b.t.KeepDraft(two)
+	if text, err := os.ReadFile(two); string(text) != "draft" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+	b.t.Working(func() {}, func(string) error { return nil })
+	b.press("alt+s", "")
+	if text, err := os.ReadFile(two); !os.IsNotExist(err) {
+		t.Errorf("the file still holds %q, %v", text, err)
+	}
+}
+
+// TestCommandLineWaits proves that a command line of vi stays when a question comes that nobody has read.
+func TestCommandLineWaits(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Vi, b.t.opts.Commands = true, []Command{{Name: "cost"}}
+	viTyped(b, "<esc>:cost")
+	b.t.Ask()
+	b.press("enter", "")
+	if b.t.line == nil || *b.t.line != "cost" || len(b.t.queue) > 0 {
+		t.Errorf("the command line is %v, the queue %q", b.t.line, b.t.queue)
+	}
+}
+
 // TestSteerPanics proves that what panics while it is said to the work leaves the terminal so that it can be given
 // back.
 func TestSteerPanics(t *testing.T) {

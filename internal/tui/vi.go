@@ -557,6 +557,7 @@ func (t *Terminal) lineKey(name, text string) {
 // perform performs a line of the command line: commands of the program are those behind a slash.
 func (t *Terminal) perform(line string) {
 	t.hint = ""
+	typed := line // which is there again if a question has come that the person may not have read
 	switch line {
 	case "", "noh":
 	case "w":
@@ -566,6 +567,7 @@ func (t *Terminal) perform(line string) {
 		t.depart()
 	case "wq", "x":
 		if t.tooSoon() {
+			t.line = &typed
 			return
 		}
 		t.vi.mode = viInsert
@@ -579,7 +581,9 @@ func (t *Terminal) perform(line string) {
 		name, _, _ := strings.Cut(line, " ")
 		for _, c := range t.opts.Commands {
 			if c.Name == name || "/"+name == t.opts.Back {
-				t.submit("/"+line, false)
+				if !t.submit("/"+line, false) && t.pending {
+					t.line = &typed
+				}
 				return
 			}
 		}
