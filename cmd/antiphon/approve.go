@@ -418,9 +418,12 @@ func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, do
 		fmt.Fprint(p.err, "   the arguments in place of these: ")
 		line, ok, err = p.line(ctx)
 	}
+	if err == nil && !ok {
+		err = agent.ErrNobody
+	}
 	switch {
-	case err != nil || !ok:
-		return byPerson(agent.Decision{}, atTerminal), true, err
+	case err != nil:
+		return v, true, err
 	case line == "":
 		fmt.Fprintln(p.err, "   nothing was given, so the arguments stay as they are")
 		return v, false, nil

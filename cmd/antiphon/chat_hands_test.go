@@ -55,6 +55,17 @@ func TestEditInEditor(t *testing.T) {
 	}
 }
 
+// TestLostWhileEditing proves that a call is not refused by a person whose terminal is lost while they type other
+// arguments.
+func TestLostWhileEditing(t *testing.T) {
+	var screen bytes.Buffer
+	who := newPerson(stdio{in: strings.NewReader("e\n"), err: &screen})
+	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: tool.Call{ID: "c1", Name: "look", Arguments: "{}"}})
+	if !errors.Is(err, agent.ErrNobody) || v.By != "" {
+		t.Errorf("decided %+v, %v", v, err)
+	}
+}
+
 // TestRanIsKept proves that the output of a shell line waits for the next message also if the person
 // leaves before, that it moves with the conversation, and that its file ends with it. J1
 func TestRanIsKept(t *testing.T) {
