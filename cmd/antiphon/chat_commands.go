@@ -254,6 +254,7 @@ func (t *dialogue) retry(ctx context.Context) error {
 	if err := t.before(ctx, last); err != nil {
 		return err
 	}
+	t.sendAgain(last)
 	t.face.said(last.text)
 	return t.turn(ctx, last.text)
 }

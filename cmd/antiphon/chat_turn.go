@@ -47,14 +47,14 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	a, err := t.host.Agent(work)
 	var said []item.Item
 	var noted *watchFiles
-	kept := text == "" // by the session
+	had, kept := false, text == "" // by the session
 	defer func() {
 		if !kept {
 			t.face.unsent(text)
 		}
 	}()
 	if err == nil {
-		said, err = t.first(t.message(work, text, t.picture))
+		said, err = t.first(t.message(work, text, true, t.picture))
 	}
 	if err == nil {
 		if len(said) > 0 {
@@ -81,8 +81,8 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 				t.spoke = true
 				t.face.remember(nil, t.draft())
 			}
-			if !kept && hasSaid(ev) {
-				kept = true
+			if !had && len(said) > 0 && hasSaid(ev) {
+				had, kept = true, true
 				t.run.System, t.run.parts = "", nil
 				t.face.sent(text)
 				if t.ran != nil {
@@ -130,14 +130,15 @@ func hasSaid(ev agent.Event) bool {
 	return false
 }
 
-// message returns a prompt as an item, with the files that it names behind @. Pictures are shown.
-func (t *dialogue) message(ctx context.Context, text string, show func(ctx context.Context, name, uri string)) ([]item.Item, error) {
+// message returns a prompt as an item, with the files that it names behind @. Pictures are shown. With asks, the
+// person may be asked about files; otherwise one that needs a question is an error.
+func (t *dialogue) message(ctx context.Context, text string, asks bool, show func(ctx context.Context, name, uri string)) ([]item.Item, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var parts []item.Part
 	for _, name := range filesIn(text) {
-		switch part, err := t.fileAt(ctx, name); {
+		switch part, err := t.fileAt(ctx, name, asks); {
 		case err != nil:
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
 		case part != nil:
@@ -154,10 +155,16 @@ func (t *dialogue) message(ctx context.Context, text string, show func(ctx conte
 
 // first adds what the flags send with the first prompt.
 func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
-	if err != nil || len(said) == 0 {
+	switch begins := len(said) == 0; {
+	case err != nil || begins && !t.host.Fresh():
 		return said, err
-	}
-	if len(t.run.parts) > 0 {
+	case begins && len(t.run.parts) > 0: // they follow the question of the agent's file, as those of antiphon run do
+		m, err := item.UserParts(t.run.parts...)
+		if err != nil {
+			return nil, err
+		}
+		said = []item.Item{m}
+	case len(t.run.parts) > 0:
 		m, err := item.As[item.Message](said[0])
 		if err != nil {
 			return nil, err
@@ -191,7 +198,7 @@ func filesIn(text string) (names []string) {
 
 // fileAt returns the file that a prompt names, or nil if the person does not want it to be sent. A
 // prompt may be pasted from somebody else, so a file outside of the current folder is asked about. K2
-func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
+func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Part, error) {
 	path, err := filepath.Abs(name)
 	if err != nil {
 		return nil, err
@@ -201,6 +208,9 @@ func (t *dialogue) fileAt(ctx context.Context, name string) (item.Part, error) {
 		return nil, errors.Unwrap(err)
 	}
 	if !t.maySend(real) {
+		if !asks {
+			return nil, errors.New("it is asked about when the work is over")
+		}
 		question := "   send " + visible(real) + ", which is not in this folder? [y]es, [n]o: "
 		if beside(real) != real {
 			question = "   send " + visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
@@ -307,6 +317,9 @@ func (t *dialogue) follow(ev agent.Event) {
 			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
 				t.face.said(m.Content.Display())
 			}
+			if !t.others { // the history has it since it was typed
+				t.remembered = max(t.remembered, ev.Seq)
+			}
 			t.others = false
 		case session.TurnEnded:
 			t.ended = ev.Seq
@@ -343,7 +356,7 @@ func (t *dialogue) atOnce(ctx context.Context, text string) ([]item.Item, error)
 			return nil, fmt.Errorf("@%s is asked about when the work is over", visible(name))
 		}
 	}
-	return t.message(ctx, text, func(context.Context, string, string) {}) // keys wait for this, and a picture for keys
+	return t.message(ctx, text, false, func(context.Context, string, string) {}) // keys wait for this, and a picture for keys
 }
 
 // realPath returns the path of a file without links.

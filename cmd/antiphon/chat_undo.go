@@ -329,6 +329,7 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 type said struct {
 	seq  int64
 	text string
+	sent []item.Part // with it, by flags
 }
 
 // said returns what the person said, oldest first.
@@ -336,7 +337,8 @@ func (t *dialogue) said() (list []said) {
 	for e := range t.host.Session.Entries() {
 		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
 			if m, err := item.As[item.Message](b.Item); err == nil {
-				list = append(list, said{e.Seq, typedText(m.Content)})
+				text, sent := typedOf(m.Content)
+				list = append(list, said{e.Seq, text, sent})
 			}
 		}
 	}
@@ -459,10 +461,19 @@ func (t *dialogue) backTo(ctx context.Context, m said) error {
 		if err := t.before(ctx, m); err != nil {
 			return err
 		}
+		t.sendAgain(m)
 		t.face.put(m.text)
 	}
 	t.undone = u
 	return nil
+}
+
+// sendAgain has what flags sent with a message go with the next one.
+func (t *dialogue) sendAgain(m said) {
+	if len(m.sent) > 0 {
+		t.run.parts = append(slices.Clone(m.sent), t.run.parts...)
+		fmt.Fprintf(t.std.err, "   (%s of -f with your next message)\n", plural(len(m.sent), "file"))
+	}
 }
 
 // list shows what happened to files.
@@ -528,6 +539,9 @@ func (t *dialogue) redo(ctx context.Context) error {
 	}
 	t.undone = nil
 	done := t.restore(ctx, u.files)
+	if u.conversation {
+		t.run.parts = nil // the message that they go with is there again
+	}
 	if !u.conversation {
 		if len(done) == 0 {
 			return nil

@@ -90,7 +90,7 @@ func TestUndoSwappedFolder(t *testing.T) {
 // TestBackByLine: /back finds messages by their first line, as it is shown, newest first.
 func TestBackByLine(t *testing.T) {
 	t.Parallel()
-	list := []said{{1, "go on"}, {2, " look\x1b\nat it"}, {3, "go on\nplease"}}
+	list := []said{{1, "go on", nil}, {2, " look\x1b\nat it", nil}, {3, "go on\nplease", nil}}
 	for line, want := range map[string][]int{"": {1, 2, 3}, "go on": {1, 3}, "look<U+001B>": {2}, "at it": nil} {
 		if got := numbersOf(list, line); !slices.Equal(got, want) {
 			t.Errorf("%q: %v, want %v", line, got, want)

@@ -259,7 +259,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		if names := filesIn(text); v.there != nil && len(names) > 0 {
 			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
 		} else if v.there == nil {
-			if said, err = t.first(t.message(ctx, text, t.picture)); err != nil {
+			if said, err = t.first(t.message(ctx, text, true, t.picture)); err != nil {
 				fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 				return false, nil
 			}
