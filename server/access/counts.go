@@ -146,7 +146,6 @@ func (c *counts) hold(n, limit int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n > 0 && c.bytes+n > limit {
-		c.now.Overloaded++
 		return false
 	}
 	c.bytes += n
@@ -199,6 +198,12 @@ func (c *counts) connected(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now.Connections = n
+}
+
+func (c *counts) overloaded() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now.Overloaded++
 }
 
 func (c *counts) dropped() {

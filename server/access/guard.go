@@ -647,8 +647,8 @@ func (req *request) body(r *http.Request) (*reader, *server.Error) {
 
 // take takes n bytes of what all bodies may have.
 func (b *reader) take(n int64) *server.Error {
-	if !b.req.g.counts.hold(n, b.req.g.Bounds.bodies()) {
-		return errBusy(tooLarge)
+	if wrong := b.req.g.takes(n, nil); wrong != nil {
+		return wrong
 	}
 	b.held += n
 	return nil
@@ -656,10 +656,31 @@ func (b *reader) take(n int64) *server.Error {
 
 // hold takes n bytes of what all bodies may have, until ctx is done, for what a request names.
 func (g *Guard) hold(ctx context.Context, n int64) error {
-	if !g.counts.hold(n, g.Bounds.bodies()) {
-		return errBusy(tooLarge)
+	var by *socket
+	if req, _ := ctx.Value(requestKey{}).(*request); req != nil {
+		by = req.socket
 	}
-	context.AfterFunc(ctx, func() { g.counts.hold(-n, 0) })
+	if wrong := g.takes(n, by); wrong != nil {
+		return wrong
+	}
+	if by != nil && by.holds(n) {
+		context.AfterFunc(ctx, func() { by.gives(g, n) })
+	} else {
+		context.AfterFunc(ctx, func() { g.counts.hold(-n, 0) })
+	}
+	return nil
+}
+
+// takes takes n bytes of what all bodies may have. If there are not as many, WebSockets that wait
+// for a request make room, but not the one that asks.
+func (g *Guard) takes(n int64, by *socket) *server.Error {
+	most := g.Bounds.bodies()
+	for !g.counts.hold(n, most) {
+		if n > most || !g.sockets.free(g, by) {
+			g.counts.overloaded()
+			return errBusy(tooLarge)
+		}
+	}
 	return nil
 }
 

@@ -176,6 +176,29 @@ func TestIdleWebSockets(t *testing.T) {
 	}
 }
 
+// What WebSockets remember that wait for a request is no reason to refuse others: they make room. V5
+func TestIdleWebSocketsMemory(t *testing.T) {
+	w := world(t, &access.Guard{Bounds: access.Bounds{Bodies: 2 << 20}}, func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("y") },
+		access.Key{Name: "a"})
+	frame := []byte(`{"type":"response.create","model":"m","input":"` + strings.Repeat("x", 300<<10) + `"}`)
+	for i := range 8 {
+		conn, _ := w.socket("a")
+		conn.SetReadLimit(-1)
+		if err := conn.Write(t.Context(), websocket.MessageText, frame); err != nil {
+			t.Fatal(i, err)
+		}
+		for last := ""; !strings.Contains(last, `"type":"response.completed"`); {
+			_, data, err := conn.Read(t.Context())
+			if last = string(data); err != nil || strings.Contains(last, `"type":"error"`) {
+				t.Fatal(i, err, last)
+			}
+		}
+	}
+	if c := w.g.Counts(); c.Dropped == 0 || c.Overloaded > 0 {
+		t.Errorf("%d dropped, %d overloaded", c.Dropped, c.Overloaded)
+	}
+}
+
 // A client that stops in the middle of a body loses its connection, and holds nobody up.
 func TestSlowBody(t *testing.T) {
 	w := world(t, &access.Guard{Bounds: access.Bounds{Patience: 300 * time.Millisecond}}, echo)

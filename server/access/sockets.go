@@ -28,6 +28,8 @@ type socket struct {
 	key   string // the id of its key
 	end   context.CancelFunc
 	busy  int   // responses that are being made
+	held  int64 // of the memory of all requests: messages, and what is remembered of the last response
+	freed bool  // it was closed for its memory, which others have
 	since int64 // when the last one ended, as a number that grows
 }
 
@@ -60,19 +62,63 @@ func (s *sockets) open(key *Key, g *Guard, end context.CancelFunc) (*socket, *se
 // drop closes the WebSocket of a key that has waited longest, or of all keys if it is "". The
 // caller must hold mu.
 func (s *sockets) drop(g *Guard, key string) bool {
+	return s.close(g, func(one *socket) bool { return key == "" || one.key == key }) != nil
+}
+
+// close closes the WebSocket that has waited longest of those that may be closed. The caller must
+// hold mu.
+func (s *sockets) close(g *Guard, may func(*socket) bool) *socket {
 	var longest *socket
 	for one := range s.all {
-		if one.busy == 0 && (key == "" || one.key == key) && (longest == nil || one.since < longest.since) {
+		if one.busy == 0 && may(one) && (longest == nil || one.since < longest.since) {
 			longest = one
 		}
 	}
-	if longest == nil {
+	if longest != nil {
+		g.counts.dropped()
+		longest.end()
+		s.remove(longest)
+	}
+	return longest
+}
+
+// free closes the WebSocket other than but that has waited longest of those that hold memory, and
+// gives its memory back.
+func (s *sockets) free(g *Guard, but *socket) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.close(g, func(one *socket) bool { return one != but && one.held > 0 })
+	if one == nil {
 		return false
 	}
-	g.counts.dropped()
-	longest.end()
-	s.remove(longest)
+	g.counts.hold(-one.held, 0)
+	one.held, one.freed = 0, true
 	return true
+}
+
+// holds counts n bytes that the WebSocket has of the memory of all requests. It reports whether
+// they belong to it, so that gives has to be called for them: it may have been closed meanwhile.
+// A message has come, or a response has ended, so it has not waited long.
+func (one *socket) holds(n int64) bool {
+	one.of.mu.Lock()
+	defer one.of.mu.Unlock()
+	if one.freed {
+		return false
+	}
+	one.held += n
+	one.of.last++
+	one.since = one.of.last
+	return true
+}
+
+// gives gives back n bytes, unless free has.
+func (one *socket) gives(g *Guard, n int64) {
+	one.of.mu.Lock()
+	defer one.of.mu.Unlock()
+	if !one.freed {
+		one.held -= n
+		g.counts.hold(-n, 0)
+	}
 }
 
 func (s *sockets) remove(one *socket) {
