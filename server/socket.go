@@ -38,6 +38,7 @@ type lane struct {
 	patience time.Duration
 	slow     *time.Timer  // ends the socket while the client does not read
 	writing  atomic.Bool  // a write has not ended
+	moved    atomic.Int64 // how often writing or busy has changed
 	turn     atomic.Int64 // how many requests have begun and ended: odd while one is served
 	busy     atomic.Bool  // a message is read or waits for its turn, and pongs behind it wait, too
 }
@@ -124,6 +125,7 @@ func (l *lane) receive(frames chan<- frame) {
 			return
 		}
 		l.busy.Store(true)
+		l.moved.Add(1)
 		f, err := l.take(r)
 		if err != nil {
 			return
@@ -134,6 +136,7 @@ func (l *lane) receive(frames chan<- frame) {
 			return
 		}
 		l.busy.Store(false)
+		l.moved.Add(1)
 	}
 }
 
@@ -166,25 +169,31 @@ type readerFunc func([]byte) (int, error)
 func (f readerFunc) Read(data []byte) (int, error) { return f(data) }
 
 // ping fills the silence of a socket, which proxies close otherwise, and ends the response of a
-// client that is gone. Between responses some clients do not read, and so cannot answer.
+// client that is gone: it leaves two pings in a row unanswered while nothing else is sent or
+// received. Between responses some clients do not read, and so cannot answer.
 func (l *lane) ping() {
 	tick := time.NewTicker(cmp.Or(l.s.Silence, silence))
 	defer tick.Stop()
-	for {
+	for lost := 0; lost < 2; {
 		select {
 		case <-l.ctx.Done():
 			return
 		case <-tick.C:
 		}
-		turn := l.turn.Load()
+		if l.writing.Load() {
+			continue // a ping that has to wait for long ends the connection
+		}
+		turn, moved := l.turn.Load(), l.moved.Load()
 		ctx, stop := context.WithTimeout(l.ctx, l.patience)
 		err := l.conn.Ping(ctx)
 		stop()
-		if err != nil && turn%2 == 1 && l.turn.Load() == turn && !l.writing.Load() && !l.busy.Load() {
-			l.end()
-			return
+		if err != nil && turn%2 == 1 && l.turn.Load() == turn && l.moved.Load() == moved && !l.writing.Load() && !l.busy.Load() {
+			lost++
+		} else {
+			lost = 0
 		}
 	}
+	l.end()
 }
 
 // serve handles one frame. It returns only errors of the socket.
@@ -257,10 +266,12 @@ func (l *lane) forget(next *remembered) {
 // write sends a message. A client that does not read it loses its connection. V5
 func (l *lane) write(data []byte) error {
 	l.writing.Store(true)
+	l.moved.Add(1)
 	l.slow.Reset(l.patience)
 	err := l.conn.Write(l.ctx, websocket.MessageText, data)
 	l.slow.Stop()
 	l.writing.Store(false)
+	l.moved.Add(1)
 	return err
 }
 
