@@ -100,14 +100,19 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	return r, nil
 }
 
-// chatLimit takes the limit of output tokens out of a request: Chat Completions has no minimum.
+// chatLimit takes the limit of output tokens out of a request: Chat Completions has no minimum,
+// and some clients send -1 for no limit.
 func chatLimit(req *api.Request) (limit *int64, _ *Error) {
 	for _, name := range []string{"max_completion_tokens", "max_tokens"} {
 		if v, ok := req.Extra.Get(name); ok && v != "null" {
 			return nil, Invalid("invalid_type", name, "Invalid type for '%s': expected an integer.", name)
 		}
 	}
-	if limit = req.MaxOutputTokens; limit != nil && *limit < 1 {
+	limit = req.MaxOutputTokens
+	if limit != nil && *limit == -1 {
+		limit = nil
+	}
+	if limit != nil && *limit < 1 {
 		return nil, Invalid("integer_below_min_value", "max_completion_tokens",
 			"Invalid 'max_completion_tokens': integer below minimum value. Expected a value >= 1, but got %d instead.", *limit)
 	}

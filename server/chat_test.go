@@ -198,6 +198,8 @@ func TestChatMembers(t *testing.T) {
 		{`"max_tokens":5,"max_completion_tokens":5`, "", ""},
 		{`"max_tokens":5,"max_completion_tokens":6`, "max_tokens", "max_tokens"},
 		{`"max_tokens":0`, "max_completion_tokens", "max_completion_tokens"},
+		{`"max_tokens":-1`, "", ""},
+		{`"max_tokens":-2`, "max_completion_tokens", "max_completion_tokens"},
 		{`"max_tokens":"5"`, "max_tokens", "max_tokens"},
 		{`"stop":["a"]`, "stop", ""},
 		{`"stop":null,"frequency_penalty":0,"presence_penalty":0.0,"logit_bias":{},"modalities":["text"],"n":1`, "", ""},

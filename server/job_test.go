@@ -195,7 +195,7 @@ func (c compactor) Compact(ctx context.Context, _ *Request) (*api.Compacted, err
 	if c.fails {
 		return nil, errors.New("no room")
 	}
-	return &api.Compacted{Output: []item.Item{item.User("short")}}, nil
+	return &api.Compacted{Output: []item.Item{item.User("short")}, Usage: new(api.Usage)}, nil
 }
 
 // What a compaction has cost counts, also if there is none in the end.

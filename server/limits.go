@@ -61,8 +61,8 @@ func checkMetadata(v item.JSON) (item.JSON, *Error) {
 		return "", Invalid("invalid_type", "metadata", "Invalid type for 'metadata': expected an object.")
 	}
 	var pairs map[string]jsontext.Value
-	if err := json.Unmarshal([]byte(v), &pairs); err != nil { // a name may be there twice
-		return "", Invalid("invalid_type", "metadata", "Invalid 'metadata': %v.", err)
+	if err := json.Unmarshal([]byte(v), &pairs); err != nil {
+		return "", Invalid("invalid_type", "metadata", "Invalid 'metadata': a name is there twice.")
 	}
 	if len(pairs) > maxPairs {
 		return "", Invalid("object_above_max_properties", "metadata",

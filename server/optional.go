@@ -41,7 +41,7 @@ func (s *Server) compact(c *call) *Error {
 			return nil, err
 		}
 		got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
-		o.ID, o.Status, o.Usage = got.ID, item.StatusCompleted, cmp.Or(got.Usage, o.Usage)
+		o.ID, o.Status, o.Usage = got.ID, item.StatusCompleted, cmp.Or(o.Usage, got.Usage)
 		return got, nil
 	})
 }
