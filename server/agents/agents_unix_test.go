@@ -111,6 +111,23 @@ func TestDeleteBusyConversation(t *testing.T) {
 	}
 }
 
+// firstID reads the beginning of a stream, up to the first id, and returns it.
+func firstID(t *testing.T, stream io.Reader) string {
+	t.Helper()
+	var head strings.Builder
+	one := make([]byte, 1)
+	for {
+		if _, err := io.ReadFull(stream, one); err != nil {
+			t.Fatal(head.String(), err)
+		}
+		head.Write(one)
+		_, id, found := strings.Cut(head.String(), `"id":"`)
+		if id, _, whole := strings.Cut(id, `"`); found && whole {
+			return id
+		}
+	}
+}
+
 // A response can be deleted while another client waits for it: it ends, and nothing is left. J9
 func TestDeleteRunning(t *testing.T) {
 	w := serving(t, waiting, waits, nil)
@@ -118,13 +135,7 @@ func TestDeleteRunning(t *testing.T) {
 	resp := w.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","stream":true}`)
 	defer resp.Body.Close()
 	end := running()
-	head := make([]byte, 400)
-	n, err := resp.Body.Read(head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, id, _ := strings.Cut(string(head[:n]), `"id":"`)
-	id, _, _ = strings.Cut(id, `"`)
+	id := firstID(t, resp.Body)
 	if status, body := w.send(http.MethodDelete, "responses/"+id, ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
@@ -147,13 +158,7 @@ func TestClientGone(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	resp := w.open(ctx, http.MethodPost, "responses", `{"model":"it","input":"x","stream":true}`)
 	end := running()
-	head := make([]byte, 400)
-	n, err := resp.Body.Read(head)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, id, _ := strings.Cut(string(head[:n]), `"id":"`)
-	id, _, _ = strings.Cut(id, `"`)
+	id := firstID(t, resp.Body)
 	gone()
 	resp.Body.Close()
 	end()

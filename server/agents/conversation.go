@@ -249,7 +249,7 @@ func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
-	_, unlock, err := b.locked(ctx, talk)
+	unlock, err := b.lockNow(ctx, talk) // others wait for this request
 	switch {
 	case errors.Is(err, server.ErrNotFound): // no agent has answered in it
 	case err != nil:

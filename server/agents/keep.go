@@ -152,6 +152,19 @@ func (b *Backend) locked(ctx context.Context, in string) (*session.Session, func
 	return s, unlock, err
 }
 
+// lockNow locks a stored session, unless another writer has it.
+func (b *Backend) lockNow(ctx context.Context, in string) (func() error, error) {
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := s.Lock(ctx)
+	if errors.Is(err, session.ErrBusy) {
+		err = errLocked
+	}
+	return unlock, err
+}
+
 // lockTime is how long a request waits for a session that is written to.
 const lockTime = 10 * time.Second
 
