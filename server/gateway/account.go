@@ -35,11 +35,14 @@ func (b *Backend) account(r *server.Request) error {
 	}
 	for i, it := range r.Items { // also of the history, which may be items that nobody has answered to
 		switch it.Type() {
-		case item.TypeFileSearchCall, item.TypeCodeInterpreterCall: // an upstream made them, and looks nothing up
+		case item.TypeFileSearchCall, item.TypeCodeInterpreterCall, item.TypeMCPListTools: // an upstream made them, and looks nothing up
 			continue
 		}
 		if name := idIn(inItems, "", it.JSON()); name != "" {
 			at := "previous_response_id"
+			if r.PreviousResponseID == "" {
+				at = "conversation"
+			}
 			if own := i - (len(r.Items) - r.Own); own >= 0 {
 				at = fmt.Sprintf("input[%d]", own)
 			}
