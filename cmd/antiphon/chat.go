@@ -554,6 +554,9 @@ func (t *dialogue) draft() string {
 	}
 	path, claimed := t.drafts[name]
 	if !claimed {
+		if t.drafts == nil {
+			sweepLocks(filepath.Join(filepath.Dir(usual), "draft-locks"))
+		}
 		path = t.claim(filepath.Join(filepath.Dir(usual), "drafts"), name)
 		if t.drafts == nil {
 			t.drafts = map[string]string{}
@@ -593,6 +596,21 @@ func (t *dialogue) claim(dir, name string) string {
 		return path
 	}
 	return ""
+}
+
+// sweepLocks removes locks of drafts that chats which were killed have left behind, and that nobody has: those that
+// are older than a day, so that no chat that begins now finds its own taken for an instant.
+func sweepLocks(dir string) {
+	entries, _ := os.ReadDir(dir) // without the folder there are none
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < 24*time.Hour {
+			continue
+		}
+		if lock, err := filelock.TakeWithin(context.Background(), filepath.Join(dir, e.Name()), 0); err == nil {
+			_ = lock.Release() // which removes it
+		}
+	}
 }
 
 // undraft lets other terminals have the files of the drafts.

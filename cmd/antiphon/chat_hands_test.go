@@ -115,6 +115,34 @@ func TestRanIsKept(t *testing.T) {
 	}
 }
 
+// TestLocksAreSwept proves that a chat removes the locks of drafts that others, which were killed, have left behind,
+// and not those that are held.
+func TestLocksAreSwept(t *testing.T) {
+	data := t.TempDir()
+	locks := filepath.Join(data, "antiphon", "draft-locks")
+	held := &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "held"}}
+	held.draft()
+	defer held.undraft()
+	long := time.Now().Add(-48 * time.Hour)
+	write(t, filepath.Join(locks, "killed"), "")
+	for _, name := range []string{"held", "killed"} {
+		if err := os.Chtimes(filepath.Join(locks, name), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "next"}}
+	next.draft()
+	defer next.undraft()
+	var left []string
+	entries, err := os.ReadDir(locks)
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if err != nil || !slices.Equal(left, []string{"held", "next"}) {
+		t.Errorf("%v: the locks are %q", err, left)
+	}
+}
+
 // TestDraftOfItsOwn proves that two terminals with one conversation, or with new ones of one file, do
 // not share a draft, and that what a terminal left behind goes to the next one. J1
 func TestDraftOfItsOwn(t *testing.T) {

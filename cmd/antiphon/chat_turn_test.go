@@ -302,6 +302,24 @@ func TestFirstPrompt(t *testing.T) {
 	}
 }
 
+// TestFirstQuestionOfFile proves that instructions and files of the flags go with the question of the agent's file. P5
+func TestFirstQuestionOfFile(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say Yes.\n")
+	d.run.System, d.run.parts = "Be brief.", []item.Part{&item.InputText{Text: "notes.txt:\n\nthree words here"}}
+	if err := d.turn(t.Context(), ""); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for e := range d.host.Session.Entries() {
+		if b, ok := e.Body.(session.InputItem); ok {
+			said += b.Item.JSON()
+		}
+	}
+	if !strings.Contains(said, "Be brief.") || !strings.Contains(said, "three words here") || d.run.parts != nil || d.run.System != "" {
+		t.Errorf("said %s:\n%s", said, screen)
+	}
+}
+
 // TestRedrawRemembersOnce proves that what is shown again is not twice in the history of prompts.
 func TestRedrawRemembersOnce(t *testing.T) {
 	d, face, _ := conversing(t, "again\nturn\n  say Yes.\n")
