@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -397,4 +398,56 @@ func TestGoesOnForKey(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	next.Close()
+}
+
+// A call that had not begun when its server ended is made once, however often the response is
+// continued: where it is continued first, and not in the forks. D2
+func TestCallOfForksIsMadeOnce(t *testing.T) {
+	const script = "turn\n  call append_to_file {\"path\":\"done.txt\",\"content\":\"once\\n\"}\nturn\n  say Done.\nagain\nturn\n  say Well.\n"
+	var dead atomic.Bool
+	w := serving(t, "<tool name=\"append_to_file\" approval=\"allow\"/>\n", script, func(b *agents.Backend) {
+		in := b.Store
+		b.Store = &steppedStore{agenttest.StepStore(in, func(s agenttest.Step) error {
+			n := slices.IndexFunc(s.Entries, func(e session.Entry) bool { return session.Kind(e.Body) == "approval" })
+			if !s.Done && strings.HasPrefix(s.Name, "append/") && n >= 0 && !dead.Swap(true) && n > 0 {
+				if err := in.Append(context.Background(), s.Session, s.After, s.Entries[:n]); err != nil {
+					t.Error(err)
+				}
+			}
+			if dead.Load() {
+				return errors.New("the process has ended")
+			}
+			return nil
+		}).(wholeStore), in}
+	})
+	_, first, _ := strings.Cut(readEnough(t, w.open(t.Context(), "POST", "responses", `{"model":"it","input":"x","stream":true}`)), `"id":"resp_`)
+	id, _, _ := strings.Cut("resp_"+first, `"`)
+	w.stop()
+	w.stop = func() {}
+	next := reopened(t, w.dir, nil)
+	r := next.get(id)
+	for ; r.Status == item.StatusInProgress; r = next.get(id) {
+		runtime.Gosched()
+	}
+	if r.Status != item.StatusIncomplete {
+		t.Fatalf("%s, %v", r.Status, r.Error)
+	}
+	for range 3 {
+		if r := next.create(`{"model":"it","input":"y","previous_response_id":"` + id + `"}`); r.Status != item.StatusCompleted {
+			t.Errorf("%s, %v: %s", r.Status, r.Error, kinds(r))
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(w.dir, "done.txt")); err != nil || string(text) != "once\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func readEnough(t *testing.T, resp *http.Response) string {
+	t.Helper()
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil && len(text) == 0 {
+		t.Fatal(err)
+	}
+	return string(text)
 }

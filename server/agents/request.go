@@ -397,7 +397,35 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 		return nil, errNothing
 	}
 	run.input = append(b.instructions(log, r.Instructions), run.input...)
+	if at.fresh && at.continues != "" {
+		run.input = append(leftElsewhere(run, pending, r.Items), run.input...)
+	}
 	return answers, nil
+}
+
+// leftElsewhere refuses the calls of the agent's tools that had not begun where a session was
+// forked: a server ended then. The session itself goes on with them, and each of its forks would
+// make them once more.
+func leftElsewhere(run *active, pending []agent.PendingApproval, given []item.Item) (bodies []session.Body) {
+	var view session.View
+	for e := range run.host.Session.Entries() {
+		view.Apply(e)
+	}
+	for _, c := range view.Open() {
+		waits := slices.ContainsFunc(pending, func(p agent.PendingApproval) bool { return p.Number == c.Number })
+		answered := slices.ContainsFunc(given, func(it item.Item) bool { return it.IsOutput() && it.CallID() == c.CallID })
+		name, _ := c.Item.Member("name")
+		called, _ := name.Unquote()
+		lent := slices.ContainsFunc(run.lent.tools, func(def item.Tool) bool { return nameOf(def) == called })
+		if c.Started || c.Given || waits || answered || lent {
+			continue
+		}
+		bodies = append(bodies, session.Approval{
+			CallID: c.CallID, Decided: session.DeciderProgram, By: "the server",
+			Reason: "The call was not made here: it belongs to another continuation of the conversation.",
+		})
+	}
+	return bodies
 }
 
 // errNothing is for a request without input.
