@@ -91,7 +91,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
 	}
 	if c.Attach != "" && (c.System != "" || len(c.Files) > 0 || c.Effort != "" || c.Temperature != nil) {
-		return usage(errors.New("--attach shows what another process runs: -s, -f, --effort and --temperature mean a conversation here"))
+		return usage(errors.New("--attach shows a session of another process: -s, -f, --effort and --temperature cannot be used with it"))
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
 	if isAddress(c.Attach) {

@@ -347,7 +347,7 @@ func (t *dialogue) copy(which string) error {
 	}
 	how := ""
 	if t.env["TMUX"] != "" {
-		how = ", if tmux hands it on: set-clipboard on, or allow-passthrough on"
+		how = "; tmux passes it on only with set-clipboard on or allow-passthrough on"
 	}
 	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", plural(len([]rune(text)), "character"), how)
 	return nil

@@ -67,7 +67,7 @@ func (t *truster) within(c trust.Claim) string {
 	case has(trust.Unconfines):
 		return ""
 	}
-	return "What it starts runs in a sandbox, and changes files only in the folder named with it"
+	return "The programs that it starts run in a sandbox: they may use the network, and change files only in the folder named with them and a temporary one"
 }
 
 // profileFlag returns the profile that --sandbox and --hosts give to all programs, or "".

@@ -145,7 +145,7 @@ func idleBecause(e queue.Endpoint) string {
 	case e.Wait > 0:
 		return "asked to wait for another " + e.Wait.Round(time.Second).String()
 	case e.Runs > 0 && int64(e.Running) >= e.Runs:
-		return fmt.Sprintf("has as many runs as it may have at once (%d); what else asks it waits", e.Runs)
+		return fmt.Sprintf("has all the %d runs that it may have at once; other work for it waits", e.Runs)
 	}
 	return ""
 }

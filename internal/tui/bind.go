@@ -32,11 +32,11 @@ func ParseBindings(text string) (Bindings, error) {
 			return nil, err
 		}
 		if list[name] != nil {
-			return nil, fmt.Errorf("%s is there twice", name)
+			return nil, fmt.Errorf("%s is bound twice", name)
 		}
 		switch to = strings.TrimSpace(to); {
 		case to == "":
-			return nil, fmt.Errorf("%q says nothing behind =", one)
+			return nil, fmt.Errorf("%q has nothing after =", one)
 		case to == "none":
 			list[name] = []string{}
 			continue
@@ -57,7 +57,7 @@ func ParseBindings(text string) (Bindings, error) {
 // namedKeys are the keys that have names, besides f1 and so on.
 var namedKeys = strings.Fields("enter tab backspace esc space up down left right pgup pgdown home end delete insert")
 
-var errWrites = errors.New("a key that writes a character stays as it is")
+var errWrites = errors.New("a key that writes a character cannot be bound")
 
 // keyName returns the name of a key as the terminal's events have it. Ctrl-T is the same as ctrl+t.
 func keyName(written string) (string, error) {

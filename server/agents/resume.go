@@ -288,7 +288,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 	case before.stopped != "":
 		return b.closes(ctx, run, s, w, &agent.Result{Why: before.stopped, Detail: before.detail}, nil)
 	case changed:
-		b.report(fmt.Errorf("agents: %s is not gone on with: the file of the agent %s has changed since it began", run.id, a.Name))
+		b.report(fmt.Errorf("agents: the response %s ends as incomplete: the file of the agent %s has changed since the response began", run.id, a.Name))
 		s.finish(nil)
 		return b.ends(ctx, run, w, func() error {
 			return w.Interrupt("server_error", "The server stopped before the response was complete, and the file of the agent has changed since it began. What was complete is kept, and the response can be continued.")
