@@ -44,7 +44,7 @@ func TestDocumentedAttributes(t *testing.T) {
 
 // settings are the attributes that <config> has in settings only, where package cmd/antiphon
 // checks them.
-var settings = []string{"endpoints", "models", "prices"}
+var settings = []string{"endpoints", "models", "prices", "bind"}
 
 var (
 	opening   = regexp.MustCompile(`<([a-z_]+)((?:\s+[a-z_0-9]+(?:="[^"]*")?)*)\s*/?>`)
