@@ -227,9 +227,15 @@ func (s *sim) cancelled() bool {
 // stuck reports whether an operation waits for its process.
 func (o *op) stuck() bool { return o.p.frozen && (o.done || o.local) }
 
-// step lets the next thing happen, or waits for it until a time.
+// step lets the next thing happen, or waits for it until a time, and then until all goroutines
+// wait again: so that a look at the processes sees what came of it.
 func (s *sim) step(until time.Time) {
 	synctest.Wait()
+	s.next(until)
+	synctest.Wait()
+}
+
+func (s *sim) next(until time.Time) {
 	s.send()
 	if s.cancelled() {
 		return

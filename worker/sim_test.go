@@ -101,6 +101,7 @@ func (w *world) close(patience time.Duration) {
 	}
 	over := make(chan struct{})
 	go func() { w.all.Wait(); close(over); w.stir() }()
+	synctest.Wait()
 	for end := time.Now().Add(patience); time.Now().Before(end); w.step(end) {
 		select {
 		case <-over:
