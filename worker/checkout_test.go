@@ -523,6 +523,7 @@ func TestRepositoryIsGone(t *testing.T) {
 	r.once(b)
 	r.is(id, queue.Parked, "cannot be fetched")
 	from.git("init", "--quiet", "--initial-branch=main", "--template=")
+	from.write("other.txt", "") // or else a commit of the same second has the same name
 	from.commit()
 	if err := r.store.Move(t.Context(), r.row(id), queue.Ready, "again"); err != nil {
 		t.Fatal(err)
