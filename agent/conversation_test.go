@@ -409,17 +409,7 @@ func TestConversationOfAnImport(t *testing.T) {
 	if _, err := a.Run(t.Context(), s, item.User("one")); err != nil {
 		t.Fatal(err)
 	}
-	var d agent.Disarm
-	other := session.New() // in memory both have one id
-	for e := range s.Entries() {
-		d.Learn(e)
-	}
-	for e := range s.Entries() {
-		kept, _ := d.Entry(e)
-		if _, err := other.Append(t.Context(), kept.Body); err != nil {
-			t.Fatal(err)
-		}
-	}
+	other := disarmed(t, s)
 	if _, err := a.Run(t.Context(), other, item.User("two")); err != nil {
 		t.Fatal(err)
 	}
@@ -435,20 +425,11 @@ func TestResponseOfAnImport(t *testing.T) {
 	for _, imported := range []bool{false, true} {
 		k.locked(func() { k.items, k.from = nil, nil })
 		a.Model = &responses.Chain{Client: client}
-		s, other := session.New(), session.New()
+		s := session.New()
 		if _, err := a.Run(t.Context(), s, item.User("one")); err != nil {
 			t.Fatal(err)
 		}
-		var d agent.Disarm
-		for e := range s.Entries() {
-			d.Learn(e)
-		}
-		for e := range s.Entries() {
-			kept, _ := d.Entry(e)
-			if _, err := other.Append(t.Context(), kept.Body); err != nil {
-				t.Fatal(err)
-			}
-		}
+		other := disarmed(t, s)
 		if imported {
 			if _, err := other.Append(t.Context(), session.Noticed{Kind: session.NoticeImported, Text: "imported"}); err != nil {
 				t.Fatal(err)
@@ -464,4 +445,21 @@ func TestResponseOfAnImport(t *testing.T) {
 			}
 		})
 	}
+}
+
+// disarmed returns a copy of a session as an import makes it. In memory both have one id.
+func disarmed(t *testing.T, s *session.Session) *session.Session {
+	t.Helper()
+	var d agent.Disarm
+	for e := range s.Entries() {
+		d.Learn(e)
+	}
+	other := session.New()
+	for e := range s.Entries() {
+		kept, _ := d.Entry(e)
+		if _, err := other.Append(t.Context(), kept.Body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return other
 }

@@ -124,7 +124,7 @@ func withoutSealed(req *api.Request) *api.Request {
 
 // withoutSecrets returns a request without the hosted tools that hold secrets. Without
 // its secret such a tool would fail, and some endpoints then refuse the request. A tool
-// choice that names one of them does so no more.
+// choice that names one of them is changed, so that it does not.
 func withoutSecrets(req *api.Request) *api.Request {
 	own := *req
 	own.Tools = nil

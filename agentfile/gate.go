@@ -595,7 +595,7 @@ func stays(container item.JSON) bool {
 		} `json:"network_policy"`
 	}
 	err := json.Unmarshal([]byte(container), &auto, json.RejectUnknownMembers(true))
-	return err == nil && (auto.Network.Type == "" || auto.Network.Type == "disabled")
+	return err == nil && auto.Type == item.EnvironmentAuto && (auto.Network.Type == "" || auto.Network.Type == "disabled")
 }
 
 // browse is a tool by which the endpoint reaches the web, and its place.

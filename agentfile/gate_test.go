@@ -81,6 +81,7 @@ func TestPowers(t *testing.T) {
 		// Ways out for what is read.
 		{`<tool type="code_interpreter">{"container":{"type":"auto","network_policy":{"type":"allowlist","allowed_domains":["evil.example"]}}}</tool><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
 		{`<tool type="code_interpreter">{"container":{"type":"auto","\u006eetwork_policy":{"type":"allowlist","allowed_domains":["evil.example"]}}}</tool><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
+		{`<tool type="code_interpreter">{"container":{"type":"new","file_ids":["f"]}}</tool><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
 		{`<tool type="code_interpreter">{"container":{"type":"auto","egress":"all"}}</tool><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by code_interpreter of the endpoint"},
 		{`<tool type="web_search"/><tool type="file_search">{"vector_store_ids":["v"]}</tool><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		{`<tool type="web_search"/><tool type="code_interpreter" container="c"/><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},

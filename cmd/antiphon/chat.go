@@ -601,7 +601,7 @@ func (t *dialogue) claim(dir, name string) string {
 // sweepLocks removes locks of drafts that chats which were killed have left behind, and that nobody has: those that
 // are older than a day, so that no chat that begins now finds its own taken for an instant.
 func sweepLocks(dir string) {
-	entries, _ := os.ReadDir(dir) // without the folder there are none
+	entries, _ := os.ReadDir(dir) // if there is no folder, there are no locks in it
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < 24*time.Hour {

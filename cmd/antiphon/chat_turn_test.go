@@ -144,8 +144,8 @@ func TestLostWithQuestion(t *testing.T) {
 	}
 }
 
-// TestTypedOf proves that what a person typed is told from the files that went with it, and that those of -f go with
-// the message again that is asked again.
+// TestTypedOf proves that the text that a person typed is kept apart from the files that went with it, and that the files of -f go with
+// a message that is sent again.
 func TestTypedOf(t *testing.T) {
 	code, notes := &item.InputText{Text: "app.py:\n\n@decorator\ndef f(): pass"}, &item.InputText{Text: "notes.txt:\n\nwords"}
 	picture := &item.InputImage{ImageURL: "data:image/png;base64,AA=="}
@@ -388,7 +388,7 @@ func TestPlainLineGoesOn(t *testing.T) {
 	}
 }
 
-// TestAnsweredLater proves that a prompt that already waited for its answer is no draft when it has it. J1
+// TestAnsweredLater proves that a prompt that was sent again after a failure leaves the draft once it is answered. J1
 func TestAnsweredLater(t *testing.T) {
 	d, face, screen := conversing(t, "turn\n  say Yes.\n")
 	if _, err := d.host.Session.Append(t.Context(), session.InputItem{Item: item.User("hello")}); err != nil {

@@ -52,7 +52,7 @@ func TestBind(t *testing.T) {
 	}
 }
 
-// TestBadBindings pins what is no binding.
+// TestBadBindings proves that wrong bindings are refused, and that the error says why.
 func TestBadBindings(t *testing.T) {
 	for text, want := range map[string]string{
 		"f2": "has no =", "f2=": "nothing after", "f2=up; F2=down": "twice", "ctrl+home+x=up": "is not a key", "f2=fly": "is not a key", "f=up": "cannot be bound",

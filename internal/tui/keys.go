@@ -312,7 +312,7 @@ func (t *Terminal) send(text string, now bool) {
 	if t.submit(text, now) {
 		t.compose.remember(text)
 		t.compose.clear()
-		t.keep() // what was said to the work is no draft any more
+		t.keep() // a text that was given to the work leaves the draft's file
 	}
 }
 

@@ -562,7 +562,7 @@ func (t *Terminal) Remember(texts ...string) {
 func (t *Terminal) KeepDraft(path string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.keep() // what was sent since is no draft any more
+	t.keep() // a prompt that was sent since leaves the draft's file
 	if t.draft == path {
 		return
 	}
