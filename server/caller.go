@@ -127,7 +127,7 @@ func mayAnswer(ctx context.Context, items []item.Item, where string) *Error {
 	return nil
 }
 
-// letIn calls Admit. The result is to be called once, when the backend has returned.
+// letIn calls Admit. The result is to be called once, when the response has ended.
 func (s *Server) letIn(ctx context.Context, r *Request) (done func(Outcome), wrong *Error) {
 	if s.Admit == nil {
 		return func(Outcome) {}, nil
@@ -140,6 +140,15 @@ func (s *Server) letIn(ctx context.Context, r *Request) (done func(Outcome), wro
 		done = func(Outcome) {}
 	}
 	return done, nil
+}
+
+// count tells Admit what became of a job whose backend has returned an error or nil, or sends
+// the last event. Only the first call counts.
+func (j *job) count(err error) {
+	if done := j.done; done != nil {
+		j.done = nil
+		done(j.outcome(err))
+	}
 }
 
 // outcome returns what became of a job whose backend has returned an error or nil. A

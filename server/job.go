@@ -32,6 +32,7 @@ type job struct {
 	old    bool                  // the current event was sent before
 	resume Resumer               // makes the rest of a response that began elsewhere, or nil
 	key    *keyed                // of the request, or nil
+	done   func(Outcome)         // of Server.Admit, until it is called
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -69,15 +70,15 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 func (s *Server) run(ctx context.Context, j *job) *Error {
 	defer s.leave(j)
 	j.ctx = ctx
-	done, wrong := s.letIn(ctx, j.r)
-	if wrong != nil {
+	var wrong *Error
+	if j.done, wrong = s.letIn(ctx, j.r); wrong != nil {
 		return wrong
 	}
 	if p, ok := s.store().(Preparer); ok && j.keep && j.resume == nil {
 		defer p.Prepare(ctx, j.w.response.ID, j.rec.Previous, j.rec.Before)()
 	}
 	err := cmp.Or(s.respond(j), j.w.err)
-	defer func() { done(j.outcome(err)) }()
+	defer func() { j.count(err) }()
 	if err == nil && !j.w.Ended() {
 		err = j.w.Complete()
 	}
@@ -187,7 +188,9 @@ func (j *job) emit(ev api.Event) error {
 				return err
 			}
 		}
-		err = j.s.settle(j, j.final(ev), ev)
+		if err = j.s.settle(j, j.final(ev), ev); err == nil {
+			j.count(nil) // whoever has read the end finds the place free
+		}
 	default:
 		j.note(ev)
 	}

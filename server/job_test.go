@@ -316,3 +316,35 @@ func TestSilenceBefore(t *testing.T) {
 		}
 	}
 }
+
+// atEnd is a client that calls a function just before it reads the last event.
+type atEnd struct {
+	*httptest.ResponseRecorder
+
+	end func()
+}
+
+func (w *atEnd) Write(data []byte) (int, error) {
+	if strings.Contains(string(data), "response.completed") {
+		w.end()
+	}
+	return w.ResponseRecorder.Write(data)
+}
+
+// A client that has read the end of a response can begin the next one: its place is free. V5
+func TestPlaceIsFreeAtTheEnd(t *testing.T) {
+	running := 0
+	s := &Server{Backend: BackendFunc(func(_ context.Context, _ *Request, w *Writer) error { return w.Text("y") }), Admit: func(context.Context, *Request) (func(Outcome), error) {
+		running++
+		return func(Outcome) { running-- }, nil
+	}}
+	w := &atEnd{httptest.NewRecorder(), func() {
+		if running != 0 {
+			t.Errorf("%d are running when the client reads the end", running)
+		}
+	}}
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m","input":"x","stream":true}`)))
+	if !strings.Contains(w.Body.String(), "response.completed") || running != 0 {
+		t.Error(running, w.Body)
+	}
+}

@@ -45,8 +45,9 @@ type Server struct {
 	NewID func(prefix string) string
 	// Admit, unless nil, is called for each request that is to make a response, or to
 	// compact one, when it is checked and before the backend is. An error refuses the
-	// request; see [Error]. The returned function, unless it is nil, is called once, when
-	// the backend has returned: also after a refusal or a cancel. The context may say who
+	// request; see [Error]. The returned function, unless it is nil, is called once: before
+	// the last event is sent, so that a client that has read it can begin the next response, or
+	// when the backend has returned after a refusal or a cancel. The context may say who
 	// sent the request: see [CallerOf]. It does not for a response that an earlier server
 	// began, whose Request has only a Model.
 	Admit func(ctx context.Context, r *Request) (done func(Outcome), err error)

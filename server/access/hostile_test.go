@@ -157,8 +157,9 @@ func TestIdleWebSockets(t *testing.T) {
 	if conn, resp := w.socket("a"); conn != nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("a third one with all in use: %v", resp)
 	}
-	if conn, _ := w.socket("c"); conn == nil {
-		t.Error("another key gets none")
+	if conn, resp := w.socket("c"); conn == nil {
+		body, _ := io.ReadAll(resp.Body)
+		t.Fatalf("another key gets none: %s %s", resp.Status, body)
 	}
 	closed(of[1])
 	w.create("b", hello)
