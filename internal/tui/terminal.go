@@ -72,8 +72,9 @@ type Command struct{ Name, Arguments, Help string }
 // Terminal is a terminal with a transcript and a live part. Its methods are safe for
 // concurrent use.
 type Terminal struct {
-	opts Options
-	in   *input
+	opts  Options
+	in    *input
+	guard *guard // of run, which is the only one to use it until it ends
 
 	mu      sync.Mutex
 	screen  screen
@@ -190,6 +191,7 @@ func Open(opts Options) (*Terminal, error) {
 func (t *Terminal) Close() error {
 	close(t.quit)
 	<-t.over
+	t.guard.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.finish()
@@ -201,6 +203,16 @@ func (t *Terminal) Close() error {
 // abandon gives the terminal back, whatever state it and t are in: what broke may hold the mutex. The live
 // part is removed.
 func (t *Terminal) abandon() {
+	t.guard.end()
+	_, _ = io.WriteString(t.opts.Out, t.givesBack()+"\r"+erase)
+	_ = t.in.restore()
+}
+
+// paused tells the guard that the terminal is given back. It is what begins sequences.
+const paused = "\x1b"
+
+// givesBack returns what gives the terminal back, but for its mode and the live part.
+func (t *Terminal) givesBack() string {
 	off := ""
 	if t.allKeys {
 		off = keysOff
@@ -209,8 +221,7 @@ func (t *Terminal) abandon() {
 	if t.full.on { // which has its own state of the keys
 		back += off + leaveFull
 	}
-	_, _ = io.WriteString(t.opts.Out, back+off+end+"\r"+erase)
-	_ = t.in.restore()
+	return back + off + end
 }
 
 // leave writes the last lines and gives the screen back.
@@ -286,6 +297,10 @@ func (t *Terminal) run() {
 			t.abandon()
 		}
 	}()
+	t.guard = guarded(t.opts.In, t.opts.Out) // after the first frame, which does not wait for it
+	t.mu.Lock()
+	t.guard.say(t.givesBack())
+	t.mu.Unlock()
 	events := t.in.events
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()

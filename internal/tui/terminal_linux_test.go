@@ -6,8 +6,11 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -115,5 +118,87 @@ func TestEditorOutlives(t *testing.T) {
 	<-term.Left()
 	if err := term.Close(); errors.Is(err, os.ErrClosed) {
 		t.Errorf("the error of closing is %v", err)
+	}
+}
+
+// asChild says that this process is a program with a terminal, in the full screen if it is "full".
+const asChild = "ANTIPHON_TUI_CHILD"
+
+// TestChild is a program that panics in a goroutine of nobody when a line comes.
+func TestChild(t *testing.T) {
+	how := os.Getenv(asChild)
+	if how == "" {
+		t.Skip("it is run by TestGuard")
+	}
+	term, err := Open(Options{In: os.Stdin, Out: os.Stdout, Term: "xterm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term.jobs <- func() { term.wantFull = how == "full" }
+	term.jobs <- func() {}
+	term.Say("it is ready")
+	if _, err := term.Next(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	go func() { panic("broken by \x1b[31mnobody") }()
+	select {}
+}
+
+// TestGuard proves that a panic of a goroutine that knows no terminal, and kill -9, leave the terminal as it was, and
+// that the reason of a panic can be read then. After a panic it is so before the program has ended, when the shell looks.
+func TestGuard(t *testing.T) {
+	for _, c := range []struct {
+		how    string
+		killed bool
+	}{{"inline", false}, {"full", false}, {"inline", true}, {"full", true}} {
+		t.Run(fmt.Sprint(c.how, " killed ", c.killed), func(t *testing.T) {
+			master, slave := openPty(t)
+			cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
+			cmd.Env = append(os.Environ(), asChild+"="+c.how)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			until := func(text string) {
+				t.Helper()
+				for part := make([]byte, 1024); !strings.Contains(said.String(), text); {
+					n, err := master.Read(part)
+					if err != nil {
+						t.Fatalf("%v, before %q: %q", err, text, said.String())
+					}
+					said.Write(part[:n])
+				}
+			}
+			until("it is ready")
+			if !raw(t, slave) {
+				t.Fatal("the terminal is not raw")
+			}
+			before := said.Len()
+			if c.killed {
+				_ = cmd.Process.Kill()
+			} else if _, err := master.WriteString("go\r"); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			until(end)
+			if c.how == "full" {
+				until(leaveFull)
+			}
+			if !c.killed {
+				until("panic: broken by ?[31mnobody\r\n")
+			}
+			so := said.String()[before:]
+			go func() { _, _ = io.Copy(io.Discard, master) }() // the program must not wait for a reader
+			<-ended
+			if raw(t, slave) {
+				t.Error("the terminal is still raw")
+			}
+			if strings.Contains(so, leaveFull) != (c.how == "full") {
+				t.Errorf("the other screen: %q", so)
+			}
+		})
 	}
 }
