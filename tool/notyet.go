@@ -13,7 +13,9 @@ import (
 
 // NotYet is the error of a polling tool whose result is not there yet, such as that of a
 // job which still runs. The same call is made again later, without asking the model: see
-// [WithPatience]. The error of a tool that is not [Polling] is a failure like any other.
+// [WithPatience]. A tool that is only [Idempotent] may return it, too, such as a question to a person who is
+// gone: a later run then makes the call again, and this one does not wait. From other tools it is a failure
+// like any other.
 type NotYet struct {
 	// After is how long to wait before the call is made again: 0 means a second.
 	After time.Duration

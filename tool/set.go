@@ -397,7 +397,7 @@ func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failu
 		return res, NotRun
 	}
 	var notYet *NotYet
-	if errors.As(r.err, &notYet) && e.annotations.Polling {
+	if errors.As(r.err, &notYet) && (e.annotations.Polling || e.annotations.Idempotent) {
 		res.Fail(notYet.Error())
 		return res, Unfinished
 	}

@@ -51,7 +51,8 @@ type Question struct {
 // may call it concurrently.
 type Asker interface {
 	// Ask returns the user's answer. It must return soon after ctx is done, and
-	// returns [ErrNobody] if nobody can answer.
+	// returns [ErrNobody] if nobody can answer. With a [tool.NotYet] the call stays open: the run ends when nothing
+	// else is left to do, and a later run asks again.
 	Ask(ctx context.Context, q Question) (answer string, err error)
 }
 

@@ -49,6 +49,9 @@ type person struct {
 	// edits opens a text in an editor, or fails with tui.ErrNoEditor. It may be nil.
 	edits func(text, suffix string) (string, error)
 
+	// lost is closed when the terminal is gone. It may be nil.
+	lost <-chan struct{}
+
 	// asks is called when a line is waited for, and returns what is called when it is not
 	// any more. It may be nil.
 	asks func() (end func())
@@ -120,7 +123,7 @@ func (p *person) read() {
 	}
 }
 
-// line waits for a line. It returns false at the end of the input.
+// line waits for a line. It returns false at the end of the input, and when the terminal is gone.
 func (p *person) line(ctx context.Context) (string, bool, error) {
 	p.once.Do(func() { go p.read() })
 	if p.asks != nil {
@@ -132,6 +135,8 @@ func (p *person) line(ctx context.Context) (string, bool, error) {
 		return "", false, ctx.Err()
 	case line, ok := <-p.lines:
 		return line, ok, nil
+	case <-p.lost:
+		return "", false, nil
 	}
 }
 

@@ -166,7 +166,7 @@ func (t *dialogue) sit(ctx context.Context, std stdio, in, out *os.File) (_ cont
 	}
 	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
 	t.who = newPerson(t.std)
-	t.who.edits = t.face.edit
+	t.who.edits, t.who.lost = t.face.edit, t.gone
 	t.face.pasting(t.pasted)
 	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	return ctx, nil
@@ -243,7 +243,9 @@ type dialogue struct {
 	moved      string            // why the session goes on elsewhere, or ""
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
-	leaves     chan struct{}     // closed when a terminal that is gone has left it to workers, or cannot; nil if it does not
+	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that
+	leaves     chan struct{}     // closed when it is known what becomes of the work without a terminal
+	questions  atomic.Int64      // of the model that wait for an answer
 	left       bool              // the person has left a session that runs elsewhere
 	ran        []string          // what says which shell lines the person ran, for the next message
 	ranAt      string            // the file that keeps them, or ""
@@ -385,7 +387,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, false)
 	cfg.Notify = t.run.notify(t.std, t.face)
-	cfg.Asker, cfg.Approver = t.who, t.approve
+	cfg.Asker, cfg.Approver = t, t.approve
 	if begins {
 		cfg.Opening = t.opening
 		defer t.face.done(restOf)

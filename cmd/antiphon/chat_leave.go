@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/worker"
 )
 
@@ -124,25 +126,52 @@ func (t *dialogue) handOver(ctx context.Context) error {
 // hungUp is called instead of ending the program when the terminal is gone, if it is set.
 var hungUp atomic.Pointer[func()]
 
-// whenLost returns what is called when the terminal is gone, or nil: the settings say whether the
-// work is then left to workers. If they cannot take it, it is stopped.
+// whenLost returns what is called when the terminal is gone. If a question of the model waits for an answer, the
+// run ends with the question open, and whoever opens the session next is asked. Otherwise the settings say whether the
+// work is left to workers. If they cannot take it, it is stopped.
 func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
-	if t.env["ANTIPHON_HANGUP"] != "detach" {
-		return ctx, nil
-	}
 	ctx, stop := context.WithCancel(ctx)
-	t.leaves = make(chan struct{})
+	t.gone, t.leaves = make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	lost := func() {
 		once.Do(func() {
 			defer close(t.leaves)
-			if err := t.handOver(context.WithoutCancel(ctx)); err != nil {
+			asked := t.questions.Load() > 0
+			close(t.gone)
+			if asked {
+				return
+			}
+			if t.env["ANTIPHON_HANGUP"] != "detach" || t.handOver(context.WithoutCancel(ctx)) != nil {
 				stop()
 			}
 		})
 	}
 	hungUp.Store(&lost)
 	return ctx, lost
+}
+
+// lost reports whether the terminal is gone.
+func (t *dialogue) lost() bool {
+	select {
+	case <-t.gone:
+		return true
+	default: // also if it is nil
+		return false
+	}
+}
+
+// Ask asks the person a question of the model. If they are gone, it waits for a later run. D1
+func (t *dialogue) Ask(ctx context.Context, q toolkit.Question) (string, error) {
+	t.questions.Add(1)
+	defer t.questions.Add(-1)
+	answer, err := t.who.Ask(ctx, q)
+	switch {
+	case !errors.Is(err, toolkit.ErrNobody):
+		return answer, err
+	case ctx.Err() != nil: // they have left, which stops the work
+		return "", ctx.Err()
+	}
+	return "", &tool.NotYet{Reason: "the answer of a person"}
 }
 
 // handed waits until a terminal that is gone has left the work to workers, and reports whether it has.

@@ -50,11 +50,11 @@ func (f *scriptedFace) working(stop func(), steer func(string) error) func() {
 
 // conversing opens a conversation with an agent whose model plays a script, in a folder that becomes the
 // current one. What the person sees goes to the screen.
-func conversing(t *testing.T, script string) (d *dialogue, face *scriptedFace, screen *strings.Builder) {
+func conversing(t *testing.T, script string, tools ...string) (d *dialogue, face *scriptedFace, screen *strings.Builder) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
-	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n<tool name=\"find_and_replace\"/>\n<tool name=\"read_directory\"/>\n")
+	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n<tool name=\"find_and_replace\"/>\n<tool name=\"read_directory\"/>\n"+strings.Join(tools, "\n"))
 	write(t, filepath.Join(dir, "agent.script"), script)
 	screen = new(strings.Builder)
 	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
@@ -141,6 +141,42 @@ func TestLostWithQuestion(t *testing.T) {
 	pending, err := agent.PendingApprovals(t.Context(), d.host.Session)
 	if err != nil || len(pending) != 1 || !d.detached.Load() {
 		t.Errorf("%d calls wait, left to workers: %v, %v:\n%s", len(pending), d.detached.Load(), err, screen)
+	}
+}
+
+// TestLostWithModelQuestion proves that a question of the model that is open when the terminal is gone is not refused,
+// whatever the settings say about the work: the run ends, nobody else takes it, and the question is asked again when the
+// session is opened again. D1
+func TestLostWithModelQuestion(t *testing.T) {
+	for _, hangup := range []string{"", "detach"} {
+		t.Run(hangup, func(t *testing.T) {
+			d, _, screen := conversing(t, "turn\n  call ask_user {\"question\": \"Which colour?\"}\nturn\n  say You want {{output \"ask_user\" 1}}.\n", `<tool name="ask_user"/>`)
+			d.env["ANTIPHON_HANGUP"] = hangup
+			ctx, lost := d.whenLost(t.Context())
+			t.Cleanup(func() { hungUp.Store(nil) })
+			d.who.lost = d.gone
+			d.who.in = readerFunc(func([]byte) (int, error) {
+				lost()
+				return 0, io.EOF
+			})
+			if err := d.turn(ctx, "go"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.next(ctx); !errors.Is(err, io.EOF) || ctx.Err() != nil || d.detached.Load() || strings.Contains(screen.String(), "You want") {
+				t.Fatalf("%v, %v, left to workers %v:\n%s", err, ctx.Err(), d.detached.Load(), screen)
+			}
+			if err := d.close(); err != nil {
+				t.Fatal(err)
+			}
+			hungUp.Store(nil)
+			d.gone, d.who = nil, newPerson(stdio{in: strings.NewReader("blue\n"), err: screen})
+			if err := d.begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(screen.String(), "You want blue.") || strings.Count(screen.String(), "?? Which colour?") != 2 {
+				t.Errorf("it was not asked again:\n%s", screen)
+			}
+		})
 	}
 }
 

@@ -356,6 +356,9 @@ func (t *dialogue) next(ctx context.Context) (string, error) {
 		t.held = t.held[1:]
 		return text, nil
 	}
+	if t.lost() { // also if a terminal that is there says so
+		return "", io.EOF
+	}
 	for {
 		waiting, end := context.WithCancelCause(ctx)
 		stop := t.host.Session.Notify(func() { end(errArrived) })
