@@ -111,15 +111,29 @@ func (v *visitor) works(ctx context.Context) {
 		}
 	}
 	v.working = v.t.face.watching(func() { go stop() }, func(text string) error {
-		said := []item.Item{item.User(text)}
-		if v.there == nil || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!") {
-			var err error
-			if said, err = v.t.atOnce(ctx, text); err != nil {
-				return err
-			}
-		}
-		return v.src.say(ctx, false, said...)
+		return v.steer(ctx, text)
 	})
+}
+
+// steer says something to the work that is under way.
+func (v *visitor) steer(ctx context.Context, text string) error {
+	if err := v.textAlone(text); err != nil {
+		return err
+	}
+	said, err := v.t.atOnce(ctx, text)
+	if err != nil {
+		return err
+	}
+	return v.src.say(ctx, false, said...)
+}
+
+// textAlone is an error if a prompt names files and the session is at a server, which takes text alone.
+func (v *visitor) textAlone(text string) error {
+	names := filesIn(text)
+	if v.there == nil || len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("nothing was said: a session at a server takes text alone, and no files such as @%s. Without the @ it is text", visible(names[0]))
 }
 
 func (v *visitor) rests() {
@@ -256,15 +270,15 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			}
 		}()
 		said := []item.Item{item.User(text)}
-		if names := filesIn(text); v.there != nil && len(names) > 0 {
-			fmt.Fprintln(t.std.err, "!! a session at a server gets the text alone, without "+visible(strings.Join(names, ", ")))
-		} else if v.there == nil {
-			if said, err = t.first(t.message(ctx, text, true, t.picture)); err != nil {
-				fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
-				return false, nil
-			}
+		err := v.textAlone(text)
+		if err == nil && v.there == nil {
+			said, err = t.first(t.message(ctx, text, true, t.picture))
 		}
-		err := v.src.say(ctx, true, said...)
+		if err != nil {
+			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+			return false, nil
+		}
+		err = v.src.say(ctx, true, said...)
 		if kept = err == nil; kept {
 			t.run.System, t.run.parts = "", nil
 		}

@@ -6,8 +6,12 @@
 package main
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // TestChatAttachRemote proves that a chat at another computer shows a session through a server, answers
@@ -59,6 +63,38 @@ func TestChatAttachRemote(t *testing.T) {
 	two.until(t, "[exit code 0]")
 	one.keys(t, "C-d")
 	one.until(t, "[exit code 0]")
+}
+
+// listener is a session of others that keeps what is said to it.
+type listener struct {
+	source
+	said []item.Item
+}
+
+func (h *listener) say(_ context.Context, _ bool, said ...item.Item) error {
+	h.said = append(h.said, said...)
+	return nil
+}
+
+// TestFilesForServers proves that a prompt with a file is refused by the file's name before anything is sent to a server, which
+// takes text alone, and stays a draft; and that a word behind an @ that names no file is text.
+func TestFilesForServers(t *testing.T) {
+	d, face, screen := conversing(t, "turn\n  say Yes.\n")
+	write(t, "notes.txt", "x")
+	there := &listener{}
+	v := &visitor{t: d, there: &remote{}, attached: &attached{std: d.std, src: there}}
+	if _, err := v.said(t.Context(), "see @notes.txt"); err != nil || len(there.said) > 0 || !slices.Equal(face.back, []string{"see @notes.txt"}) || !strings.Contains(screen.String(), "@notes.txt") {
+		t.Errorf("%v, said %v, back %q:\n%s", err, there.said, face.back, screen)
+	}
+	if err := v.steer(t.Context(), "see @notes.txt"); err == nil || !strings.Contains(err.Error(), "@notes.txt") || len(there.said) > 0 {
+		t.Errorf("%v, said %v", err, there.said)
+	}
+	if err := v.steer(t.Context(), "ask @ben"); err != nil {
+		t.Error(err)
+	}
+	if _, err := v.said(t.Context(), "and @ann"); err != nil || len(there.said) != 2 || !slices.Equal(face.kept, []string{"and @ann"}) {
+		t.Errorf("%v, said %v, kept %q:\n%s", err, there.said, face.kept, screen)
+	}
 }
 
 // TestChatAttachAddresses proves that a key is not sent without encryption, and is not accepted in an address. K4
