@@ -4,6 +4,7 @@
 package tui
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +16,8 @@ import (
 // command behind a slash, or nothing.
 type Bindings map[string][]string
 
-// ParseBindings reads bindings such as "f2=/fullscreen; ctrl+t=ctrl+r; f4=ctrl+x ctrl+e; ctrl+z=none". The zero value
-// of an empty text changes nothing.
+// ParseBindings reads bindings such as "f2=/fullscreen; ctrl+t=ctrl+r; f4=ctrl+x ctrl+e; ctrl+x t=/theme light; ctrl+z=none".
+// The zero value of an empty text changes nothing.
 func ParseBindings(text string) (Bindings, error) {
 	list := Bindings{}
 	for one := range strings.SplitSeq(text, ";") {
@@ -27,7 +28,7 @@ func ParseBindings(text string) (Bindings, error) {
 		if !ok {
 			return nil, fmt.Errorf("%q has no =", one)
 		}
-		name, err := keyName(from)
+		name, err := keyNames(from)
 		if err != nil {
 			return nil, err
 		}
@@ -51,7 +52,45 @@ func ParseBindings(text string) (Bindings, error) {
 			list[name] = append(list[name], key)
 		}
 	}
+	for name := range list {
+		if first, _, two := strings.Cut(name, " "); two && list[first] != nil {
+			return nil, fmt.Errorf("%s is bound, and cannot begin %s, too", first, name)
+		}
+	}
 	return list, nil
+}
+
+// begins reports whether a key is the first one of two.
+func (list Bindings) begins(key string) bool {
+	for name := range list {
+		if first, _, two := strings.Cut(name, " "); two && first == key {
+			return true
+		}
+	}
+	return false
+}
+
+// keyNames returns the names of a key, or of two that are pressed one after the other. The second may write a
+// character.
+func keyNames(written string) (string, error) {
+	keys := strings.Fields(written)
+	if len(keys) > 2 {
+		return "", fmt.Errorf("%q has more than two keys", strings.TrimSpace(written))
+	}
+	if len(keys) < 2 {
+		return keyName(written)
+	}
+	first, err := keyName(keys[0])
+	if err != nil {
+		return "", err
+	}
+	second := keys[1]
+	if utf8.RuneCountInString(second) > 1 {
+		if second, err = keyName(second); err != nil {
+			return "", err
+		}
+	}
+	return first + " " + second, nil
 }
 
 // namedKeys are the keys that have names, besides f1 and so on.
@@ -92,13 +131,31 @@ func keyName(written string) (string, error) {
 	return name + rest, nil
 }
 
-// stroke applies a key as the person has bound it. What a binding says is not bound again.
+// stroke applies a key as the person has bound it. What a binding says is not bound again. The first of two keys
+// waits for the second one; if both together mean nothing, each means what it means alone.
 func (t *Terminal) stroke(name, text string) {
-	to, bound := t.opts.Bind[name]
-	if !bound {
-		t.key(name, text)
-		return
+	if first := t.first; first.name != "" {
+		t.first = viKey{}
+		if to, bound := t.opts.Bind[first.name+" "+cmp.Or(text, name)]; bound {
+			t.hint = ""
+			t.bound(to)
+			return
+		}
+		t.key(first.name, first.text)
 	}
+	to, bound := t.opts.Bind[name]
+	switch {
+	case bound:
+		t.bound(to)
+	case t.opts.Bind.begins(name):
+		t.first, t.hint = viKey{name, text}, name+" and one more key"
+	default:
+		t.key(name, text)
+	}
+}
+
+// bound does what a binding says.
+func (t *Terminal) bound(to []string) {
 	for _, one := range to {
 		if !strings.HasPrefix(one, "/") {
 			t.key(one, "")

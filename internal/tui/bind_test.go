@@ -52,11 +52,44 @@ func TestBind(t *testing.T) {
 	}
 }
 
+// TestBindTwo proves that two keys one after the other do what they are bound to together, and otherwise what each of
+// them does alone.
+func TestBindTwo(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	list, err := ParseBindings("ctrl+x t=/theme light; ctrl+x ctrl+t=ctrl+a; alt+g alt+g=/cost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.t.opts.Bind = list
+	b.t.compose.set("draft")
+	press := func(keys ...uv.KeyPressEvent) {
+		for _, k := range keys {
+			b.t.event(k)
+		}
+	}
+	x := uv.KeyPressEvent{Code: 'x', Mod: uv.ModCtrl}
+	if press(x); b.t.hint == "" {
+		t.Error("there is no hint that a key is awaited")
+	}
+	press(uv.KeyPressEvent{Code: 't', Text: "t"})
+	press(x, uv.KeyPressEvent{Code: 't', Mod: uv.ModCtrl})
+	if strings.Join(b.t.queue, "|") != "/theme light" || b.t.compose.text != "draft" || b.t.compose.at != 0 || b.t.hint != "" {
+		t.Errorf("the queue is %q, the draft %q at %d, the hint %q", b.t.queue, b.t.compose.text, b.t.compose.at, b.t.hint)
+	}
+	if press(x, uv.KeyPressEvent{Code: 'f', Mod: uv.ModCtrl}); !b.t.wantFull {
+		t.Error("ctrl+x ctrl+f is not what it was")
+	}
+	press(uv.KeyPressEvent{Code: 'g', Mod: uv.ModAlt}, uv.KeyPressEvent{Code: 'y', Text: "y"})
+	if b.t.compose.text != "ydraft" || len(b.t.queue) != 1 {
+		t.Errorf("the draft is %q, the queue %q", b.t.compose.text, b.t.queue)
+	}
+}
+
 // TestBadBindings proves that wrong bindings are refused, and that the error says why.
 func TestBadBindings(t *testing.T) {
 	for text, want := range map[string]string{
 		"f2": "has no =", "f2=": "nothing after", "f2=up; F2=down": "twice", "ctrl+home+x=up": "is not a key", "f2=fly": "is not a key", "f=up": "cannot be bound",
-		"a=up": "cannot be bound", "space=up": "cannot be bound", "f2=y enter": "cannot be bound", "shift+a=up": "cannot be bound", "=up": "is not a key",
+		"a=up": "cannot be bound", "space=up": "cannot be bound", "f2=y enter": "cannot be bound", "shift+a=up": "cannot be bound", "=up": "is not a key", "ctrl+x a b=up": "more than two", "f2=up; f2 a=down": "cannot begin", "a b=up": "cannot be bound",
 	} {
 		if _, err := ParseBindings(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

@@ -112,6 +112,7 @@ type Terminal struct {
 	blurred bool   // the window does not have the focus, as far as the terminal tells
 	worked  time.Time
 	prefix  string // ctrl+x
+	first   viKey  // of two keys that are bound, while the second is awaited
 	can     ability
 
 	full      full
