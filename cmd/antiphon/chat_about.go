@@ -347,11 +347,19 @@ func contextKind(it item.Item, called map[string]string) string {
 	return strings.ReplaceAll(string(it.Type()), "_", " ")
 }
 
-// drop takes the item of an entry out of what is sent. The log keeps it.
-func (t *dialogue) drop(ctx context.Context, number string) error {
-	seq, err := strconv.ParseInt(number, 10, 64)
+// drop takes the item of an entry, or what the person said, by its first line, out of what is sent. The log keeps it.
+func (t *dialogue) drop(ctx context.Context, which string) error {
+	seq, err := strconv.ParseInt(which, 10, 64)
 	if err != nil {
-		return errors.New("/context drop takes the number of an entry, as /context shows it")
+		list, line := t.said(), strings.TrimSpace(strings.TrimPrefix(which, "›")) // which may stand before a number
+		switch numbers := numbersOf(list, line); {
+		case line == "" || len(numbers) == 0:
+			return errors.New("/context drop takes the number of an entry, as /context shows it, or the first line of what you said")
+		case len(numbers) > 1:
+			return errors.New("several messages begin with this line; /as-sent shows their numbers")
+		default:
+			seq = list[len(list)-numbers[0]].seq
+		}
 	}
 	sent := slices.ContainsFunc(session.Explain(t.host.Session.Entries()).Request, func(one session.SentItem) bool { return one.Seq == seq })
 	if !sent {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -57,6 +58,7 @@ type heardCalls struct {
 // seenCall is a call, and what is known of it.
 type seenCall struct {
 	id, tool, arguments string
+	entry               int64  // of the call in the log
 	agent               string // the session of the subagent that it started, or ""
 	edited              bool
 	asked               string // why it was asked about
@@ -134,7 +136,7 @@ func (l *heardCalls) add(talks bool, e session.Entry) {
 	id := fmt.Sprintf("%s#%d", known.CallID, known.Number) // an endpoint may use an id twice
 	c := l.by[id]
 	if c == nil {
-		c = &seenCall{id: id, tool: known.Tool, state: "…"}
+		c = &seenCall{id: id, tool: known.Tool, state: "…", entry: e.Seq}
 		l.by[c.id] = c
 		l.list = append(l.list, c)
 		l.talk = append(l.talk, "-> "+c.tool)
@@ -250,6 +252,9 @@ func (o *outline) node(of string, c *seenCall, depth int, shown map[string]bool)
 		label += ", " + duration(c.took)
 	}
 	n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
+	if n.Wait = callKey(c.id[:strings.LastIndexByte(c.id, '#')]); of == "" {
+		n.Drop = strconv.FormatInt(c.entry, 10)
+	}
 	if inner := o.logs[c.agent]; c.agent != "" && inner != nil {
 		n.Version += inner.turns
 	}

@@ -90,7 +90,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	options := tui.Options{
 		Bind:  bind,
 		Still: motion == "reduced", Vi: hands == "vi",
-		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Now: []string{"/detach"}, Lost: lost, Modes: modes,
+		In: in, Out: out, Colour: colour, Term: env["TERM"], Program: env["TERM_PROGRAM"], Commands: chatCommands, Files: filesAt, Back: "/back", Drop: "/context drop", Set: []string{"collapse", "effort", "mode", "model", "theme"}, Now: []string{"/detach"}, Lost: lost, Modes: modes,
 		Editor: strings.Fields(cmp.Or(env["VISUAL"], env["EDITOR"])), Notice: how.kind, Tmux: env["TMUX"] != "",
 		Pictures: pictures, TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}

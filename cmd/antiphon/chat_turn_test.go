@@ -180,6 +180,36 @@ func TestLostWithModelQuestion(t *testing.T) {
 	}
 }
 
+// TestDropSaid proves that /context drop takes a message of the person by its first line, also if that is a number, and
+// nothing if several begin with it.
+func TestDropSaid(t *testing.T) {
+	d, _, screen := conversing(t, "again\nturn\n  say Yes.\n")
+	for _, text := range []string{"2", "hello\nyou", "twice", "twice"} {
+		if err := d.turn(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, which := range []string{"› 2", "hello"} {
+		if err := d.context(t.Context(), "drop "+which); err != nil {
+			t.Errorf("%s: %v\n%s", which, err, screen)
+		}
+	}
+	for which, want := range map[string]string{"twice": "several", "nothing": "first line", "›": "first line", "› 1": "first line"} {
+		if err := d.context(t.Context(), "drop "+which); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", which, err)
+		}
+	}
+	var sent []string
+	for _, one := range session.Explain(d.host.Session.Entries()).Request {
+		if m, err := item.As[item.Message](one.Item); err == nil && one.Item.Role() == item.RoleUser {
+			sent = append(sent, m.Content.Display())
+		}
+	}
+	if !slices.Equal(sent, []string{"twice", "twice"}) {
+		t.Errorf("it is sent that the person said %q", sent)
+	}
+}
+
 // TestTypedOf proves that the text that a person typed is kept apart from the files that went with it, and that the files of -f go with
 // a message that is sent again.
 func TestTypedOf(t *testing.T) {

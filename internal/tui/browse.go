@@ -19,6 +19,8 @@ type Node struct {
 	Label string
 	// Agent says that it is a subagent: it can be entered, so that only what is below it is shown.
 	Agent bool
+	// Drop is what Options.Drop calls it; "" if it cannot be taken out. Wait is the key of [Terminal.Wait] for it.
+	Drop, Wait string
 	// Version changes with the node's text.
 	Version int
 }
@@ -55,7 +57,7 @@ type nodeText struct {
 // wideBrowse is from how many columns on the text stands beside the outline.
 const wideBrowse = 90
 
-const browseHint = "Up, Down: choose · PgUp, PgDn: scroll · Left, Right: fold · Enter: into a subagent · e: $EDITOR · Esc: back"
+const browseHint = "Up, Down: choose · PgUp, PgDn: scroll · Left, Right: fold · Enter: into a subagent · e: $EDITOR · d: no longer send · Esc: back"
 
 // Browse sets what Ctrl+O and Ctrl+G look into.
 func (t *Terminal) Browse(o Outline) {
@@ -64,13 +66,18 @@ func (t *Terminal) Browse(o Outline) {
 	t.outline, t.sideText, t.browse.text = o, nodeText{}, nodeText{} // another conversation may have calls with the same ids
 }
 
-// look opens the look into calls at the last node, or the last subagent.
+// look opens the look into calls at the call under the cursor of the transcript or else the last node, or at the
+// last subagent.
 func (t *Terminal) look(agents bool) {
 	if t.outline.Nodes == nil {
 		return
 	}
+	here := ""
+	if !agents {
+		here = t.callHere()
+	}
 	for _, n := range slices.Backward(t.outline.Nodes()) {
-		if !agents || n.Agent {
+		if (!agents || n.Agent) && (here == "" || n.Wait == here) {
 			t.browse = browse{on: true, at: n.Key, folded: map[string]bool{}}
 			t.full.drawn = nil
 			return
@@ -167,6 +174,13 @@ func (t *Terminal) browseKey(name string) {
 	case "e":
 		if _, err := t.editText(t.outline.Text(b.at), ".txt"); err != nil {
 			t.hint = Shown(err.Error())
+		}
+	case "d":
+		switch drop := list[chosen].Drop; {
+		case t.opts.Drop == "" || drop == "":
+			t.hint = "a call of a subagent is not part of what is sent"
+		case t.submit(t.opts.Drop+" "+drop, false):
+			t.browse = browse{}
 		}
 	case "ctrl+l":
 		t.full.drawn = nil

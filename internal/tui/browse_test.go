@@ -88,6 +88,47 @@ func TestBrowse(t *testing.T) {
 	}
 }
 
+// TestLookHere proves that Ctrl-O looks into the call whose row the person has scrolled to in the full screen, and into
+// the last one at the end; and that d takes a call out of what is sent, and says why it cannot.
+func TestLookHere(t *testing.T) {
+	b := newBench(t, 80, 12, true)
+	var list []Node
+	for i := range 10 {
+		key := fmt.Sprint("call ", i)
+		b.t.notes("-> " + key + "\n")
+		b.t.Wait(key, key)
+		b.t.Done(key)
+		b.t.notes(strings.Repeat("its output\n", 20))
+		list = append(list, Node{Key: key, Label: key, Wait: key, Drop: fmt.Sprint(i)})
+	}
+	list[9].Drop = ""
+	b.t.Browse(Outline{Nodes: func() []Node { return list }, Text: func(key string) string { return key }})
+	b.t.opts.Drop, b.t.wantFull = "/context drop", true
+	b.draw(t)
+	looksAt := func(key, want string) {
+		t.Helper()
+		b.press(key, "")
+		b.draw(t)
+		if b.press("ctrl+o", ""); b.t.browse.at != want {
+			t.Errorf("after %s it looks at %q, want %q", key, b.t.browse.at, want)
+		}
+		b.draw(t)
+	}
+	looksAt("ctrl+home", "call 0")
+	if b.press("d", "d"); b.t.browse.on || strings.Join(b.t.queue, "|") != "/context drop 0" {
+		t.Errorf("the queue is %q", b.t.queue)
+	}
+	for range 4 {
+		b.press("pgdown", "")
+	}
+	looksAt("pgdown", "call 2")
+	b.press("esc", "")
+	looksAt("ctrl+end", "call 9")
+	if b.press("d", "d"); !b.t.browse.on || b.t.hint == "" || len(b.t.queue) != 1 {
+		t.Errorf("the queue is %q, the hint %q", b.t.queue, b.t.hint)
+	}
+}
+
 // TestBrowseSmall proves that the look into calls fits every size.
 func TestBrowseSmall(t *testing.T) {
 	for _, size := range [][2]int{{20, 5}, {4, 2}, {89, 1}, {90, 1}, {300, 100}} {

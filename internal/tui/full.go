@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 )
 
 // This file is the full screen: another painter of the same transcript and live part. The
@@ -27,6 +29,19 @@ type full struct {
 	top           place    // the first row of the view
 	room          int      // rows of the view
 	text          int      // columns of the view
+	selects       bool     // lines are selected, with the keys of vi
+	anchor, line  int      // where the selection begins, and the cursor, as lines
+}
+
+// selected reports whether a line is selected.
+func (f *full) selected(line int) bool {
+	return f.selects && line >= min(f.anchor, f.line) && line <= max(f.anchor, f.line)
+}
+
+// rowOf is the line of the transcript that says what the program waits for, by the key of the wait.
+type rowOf struct {
+	line int
+	key  string
 }
 
 // place is a row of the transcript: a line, counted from the first one that there ever was, and a
@@ -60,6 +75,7 @@ func (t *Terminal) pass(lines []string) {
 	if drop > 0 {
 		t.past = slices.Clone(t.past[drop:])
 		t.dropped += drop
+		t.rowsOf = slices.DeleteFunc(t.rowsOf, func(r rowOf) bool { return r.line < t.dropped })
 	}
 }
 
@@ -147,6 +163,11 @@ func (t *Terminal) back(p place, width, n int) place {
 func (t *Terminal) rowsFrom(p place, width, n int) (rows []string, after place) {
 	for len(rows) < n && p.line < t.end() {
 		parts := wrapped(t.lineAt(p.line), width)
+		if t.full.selected(p.line) {
+			for i, part := range parts {
+				parts[i] = "\x1b[7m" + cmp.Or(ansi.Strip(part), " ") + reset
+			}
+		}
 		parts = parts[min(p.row, len(parts)-1):]
 		if left := n - len(rows); len(parts) > left {
 			return append(rows, parts[:left]...), place{p.line, p.row + left}
@@ -159,7 +180,7 @@ func (t *Terminal) rowsFrom(p place, width, n int) (rows []string, after place) 
 
 // scroll moves the view by rows, down if n is positive. At the end it follows again.
 func (t *Terminal) scroll(n int) {
-	width := cmp.Or(t.full.text, max(2, t.full.width-1))
+	width := t.columns()
 	if n < 0 {
 		t.full.top, t.full.held = t.back(t.full.top, width, -n), true
 		return

@@ -131,7 +131,11 @@ func (t *Terminal) below(now time.Time) string {
 	if t.mode > 0 && !t.modeOff {
 		status = strings.TrimSuffix("mode "+t.opts.Modes[t.mode]+" · "+status, " · ")
 	}
-	if name := t.vi.name(t.drafted()); name != "" {
+	name := t.vi.name(t.drafted())
+	if t.full.selects {
+		name = "VISUAL LINE"
+	}
+	if name != "" {
 		status = strings.TrimSuffix(name+" · "+status, " · ")
 	}
 	if t.full.held {

@@ -40,6 +40,10 @@ type Options struct {
 	Lost func()
 	// Back is the prompt that Esc twice sends while nothing works; "" means none.
 	Back string
+	// Set are the commands that :set NAME=VALUE of vi may mean, and Drop the command that takes a message of the
+	// person, by › and its first line, or a call, by [Node.Drop], out of what is sent. "" means none.
+	Set  []string
+	Drop string
 	// Modes are the names that Shift+Tab goes through; see [Terminal.Mode]. The first is the usual
 	// one, and is not shown.
 	Modes []string
@@ -116,6 +120,7 @@ type Terminal struct {
 	can     ability
 
 	full      full
+	rowsOf    []rowOf // in the order of their lines
 	outline   Outline
 	lineMark  string // what stands before line: a colon, a slash or a question mark
 	noSide    bool   // the person does not want the pane beside the full screen
@@ -447,6 +452,7 @@ func (t *Terminal) Wait(key, what string) {
 	defer t.mu.Unlock()
 	t.drop(key)
 	t.waits = append(t.waits, wait{key: key, what: Shown(what), began: time.Now()})
+	t.rowsOf = append(t.rowsOf, rowOf{t.end() - 1, key})
 	t.changed()
 }
 
@@ -486,6 +492,10 @@ func (t *Terminal) SetStatus(text string) {
 func (t *Terminal) Copy(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.copy(text)
+}
+
+func (t *Terminal) copy(text string) {
 	seq := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(text)) + "\x07"
 	t.raw = append(t.raw, seq...)
 	if t.opts.Tmux { // which may take it for itself, hand it through, or only hand through what is wrapped

@@ -4,6 +4,7 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -499,7 +500,13 @@ func (t *Terminal) viKey(name, text string) bool {
 		return true
 	}
 	v := &t.vi
+	if v.mode != viNormal {
+		t.full.selects = false
+	}
 	switch {
+	case name == "esc" && t.full.selects:
+		t.full.selects = false
+		return true
 	case name == "esc" && v.mode == viInsert && t.stop != nil && t.compose.text == "":
 		return false // it stops the work
 	case name == "enter" && !t.pending:
@@ -511,7 +518,7 @@ func (t *Terminal) viKey(name, text string) bool {
 		t.line, t.lineMark, t.hint = new(string), text, ""
 		return true
 	case v.mode == viNormal && len(v.keys) == 1 && v.keys[0]+text == "gg" && t.full.on && t.compose.text == "":
-		v.keys, t.full.top, t.full.held = nil, place{line: t.dropped}, true
+		v.keys, t.full.top, t.full.held, t.full.line = nil, place{line: t.dropped}, true, t.dropped
 		return true
 	case v.mode == viNormal && len(v.keys) == 0 && t.full.on && (t.compose.text == "" || text == "/" || text == "?") && t.transcriptKey(text):
 		return true
@@ -574,11 +581,28 @@ func (t *Terminal) perform(line string) {
 		t.enter()
 		t.queue = append(t.queue, "/quit")
 		t.tellReady()
+	case "d":
+		found := t.foundMessage()
+		if found == "" {
+			t.hint = "choose a message first, with [ or ] in full screen; Ctrl-O chooses a call, and d there takes it out"
+			return
+		}
+		if t.opts.Drop != "" && !t.submit(t.opts.Drop+" "+saidMark+found, false) && t.pending {
+			t.line = &typed
+		}
 	case "e":
 		line = strings.TrimSpace(strings.TrimPrefix(t.opts.Back, "/") + " " + t.foundMessage())
 		fallthrough
 	default:
-		name, _, _ := strings.Cut(line, " ")
+		name, rest, _ := strings.Cut(line, " ")
+		if name == "set" {
+			option, value, _ := strings.Cut(strings.TrimSpace(rest), "=")
+			if !slices.Contains(t.opts.Set, option) {
+				t.hint = ":set NAME=VALUE; names are " + strings.Join(t.opts.Set, ", ")
+				return
+			}
+			name, line = option, strings.TrimSpace(option+" "+value)
+		}
 		for _, c := range t.opts.Commands {
 			if c.Name == name || "/"+name == t.opts.Back {
 				if !t.submit("/"+line, false) && t.pending {

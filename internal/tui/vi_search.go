@@ -4,6 +4,9 @@
 package tui
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -24,7 +27,12 @@ const saidMark = "› "
 
 // transcriptKey applies a key of the normal mode to the transcript, and reports whether it is one.
 func (t *Terminal) transcriptKey(text string) bool {
+	if t.full.selects && t.selectKey(text) {
+		return true
+	}
 	switch text {
+	case "v", "V":
+		t.full.selects, t.full.anchor, t.full.line = true, t.here(), t.here()
 	case "j":
 		t.scroll(1)
 	case "k":
@@ -49,6 +57,91 @@ func (t *Terminal) transcriptKey(text string) bool {
 		return false
 	}
 	return true
+}
+
+// selectKey applies a key to the selection of lines, and reports whether it means that.
+func (t *Terminal) selectKey(text string) bool {
+	f := &t.full
+	switch text {
+	case "j":
+		t.selectTo(f.line + 1)
+	case "k":
+		t.selectTo(f.line - 1)
+	case "G":
+		t.selectTo(t.end() - 1)
+	case "o":
+		f.anchor, f.line = f.line, f.anchor
+		t.selectTo(f.line)
+	case "y":
+		var lines []string
+		for i := max(t.dropped, min(f.anchor, f.line)); i <= min(t.end()-1, max(f.anchor, f.line)); i++ {
+			lines = append(lines, ansi.Strip(t.lineAt(i)))
+		}
+		t.copy(strings.Join(lines, "\n"))
+		t.hint, f.selects = fmt.Sprintf("copied, %d lines", len(lines)), false
+	case "v", "V":
+		f.selects = false
+	default:
+		return false
+	}
+	return true
+}
+
+// selectTo moves the end of the selection to a line, and the view with it.
+func (t *Terminal) selectTo(line int) {
+	f := &t.full
+	f.line = min(max(line, t.dropped), t.end()-1)
+	bottom := t.bottom()
+	switch {
+	case f.line < f.top.line || f.line == f.top.line && f.top.row > 0:
+		f.top, f.held = place{line: f.line}, true
+	case f.line > bottom && f.line == t.end()-1:
+		f.held = false
+	case f.line > bottom:
+		f.top, f.held = t.back(place{line: f.line + 1}, t.columns(), f.room), true
+	}
+}
+
+// bottom returns the last line of which the view has a row.
+func (t *Terminal) bottom() int {
+	if !t.full.held { // where it is drawn next
+		t.full.top = t.back(place{line: t.end()}, t.columns(), t.full.room)
+	}
+	_, after := t.rowsFrom(t.full.top, t.columns(), t.full.room)
+	if after.row == 0 {
+		after.line--
+	}
+	return min(after.line, t.end()-1)
+}
+
+// columns returns how wide the transcript is in the full screen.
+func (t *Terminal) columns() int { return cmp.Or(t.full.text, max(2, t.full.width-1)) }
+
+// here returns the line of the cursor: that of the selection, the one that was found, or else the last one of the
+// view.
+func (t *Terminal) here() int {
+	bottom := t.bottom()
+	switch found := t.sought.found; {
+	case t.full.selects:
+		return t.full.line
+	case t.full.held && found >= max(t.dropped, t.full.top.line) && found <= bottom:
+		return found
+	}
+	return bottom
+}
+
+// callHere returns the key of the call whose row is the last one up to the cursor, or "" without a cursor.
+func (t *Terminal) callHere() string {
+	if !t.full.on || !t.full.held && !t.full.selects {
+		return ""
+	}
+	here := t.here()
+	for _, r := range slices.Backward(t.rowsOf) {
+		if r.line <= here {
+			return r.key
+		}
+	}
+	return ""
 }
 
 // foundMessage returns the first line of the message that [ or ] has found and that is still there, or "".
@@ -89,6 +182,7 @@ func (t *Terminal) goTo(back bool, fits func(line string) bool) bool {
 		at = (at + step) % n
 		if fits(ansi.Strip(t.lineAt(first + at))) {
 			f.top, f.held, t.sought.found, t.sought.said = place{line: first + at}, true, first+at, false
+			f.line = first + at
 			return true
 		}
 	}

@@ -4,6 +4,7 @@
 package tui
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -81,6 +82,41 @@ func TestViTranscript(t *testing.T) {
 	viTyped(b, "iab<esc>N")
 	if b.t.compose.text != "ab" {
 		t.Errorf("the draft is %q", b.t.compose.text)
+	}
+	b.t.compose.set("")
+	viTyped(b, "/line 3 of 2<enter>Vjjk")
+	b.draw(t)
+	if got := b.t.below(time.Time{}); !strings.Contains(got, "VISUAL LINE") {
+		t.Errorf("below the draft is %q", got)
+	}
+	b.t.raw = nil
+	viTyped(b, "y")
+	if want := base64.StdEncoding.EncodeToString([]byte("line 3 of 2\nline 4 of 2")); !strings.Contains(string(b.t.raw), want) || b.t.full.selects {
+		t.Errorf("copied %q", b.t.raw)
+	}
+	b.t.raw = nil
+	viTyped(b, "GVkkkkkkkkkkkkk")
+	b.draw(t)
+	if got := b.shown()[0]; got != "line 7 of 5" {
+		t.Errorf("the view does not follow the selection: %q", got)
+	}
+	viTyped(b, "ggy")
+	if b.t.raw = nil; !strings.Contains(b.t.hint, "copied") {
+		t.Errorf("the hint is %q", b.t.hint)
+	}
+	viTyped(b, "V<esc>")
+	if b.t.full.selects || b.t.escaped {
+		t.Error("Esc does not end the selection alone")
+	}
+	b.t.opts.Drop, b.t.opts.Set, b.t.opts.Commands = "/context drop", []string{"theme"}, []Command{{Name: "back"}, {Name: "theme"}}
+	b.t.queue = nil
+	viTyped(b, "G:d<enter>")
+	if len(b.t.queue) > 0 || !strings.Contains(b.t.hint, "choose a message") {
+		t.Errorf("the queue is %q, the hint %q", b.t.queue, b.t.hint)
+	}
+	viTyped(b, "[:d<enter>:set theme=light<enter>:set up=down<enter>")
+	if got := strings.Join(b.t.queue, "|"); got != "/context drop › question 5|/theme light" || !strings.Contains(b.t.hint, "names are theme") {
+		t.Errorf("the queue is %q, the hint %q", got, b.t.hint)
 	}
 	b.t.wantFull = false
 	b.draw(t)
