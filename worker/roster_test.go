@@ -35,13 +35,24 @@ func (s *shared) runs(w *worker.Worker) (end func()) {
 	}
 }
 
-// becomes waits until work is in a state, and checks that the reason contains a text.
+// becomes waits until work is in a state, and checks that the reason contains a text. It looks again when the store says
+// that work has changed, and now and then: time may change it, too. Work that does not change fails the test.
 func (s *shared) becomes(id string, state queue.State, reason string) {
 	s.Helper()
-	for s.state(id).State != state {
-		time.Sleep(time.Millisecond)
-		if s.Context().Err() != nil {
-			s.Fatalf("%+v", s.state(id))
+	changed := make(chan struct{}, 1)
+	defer s.queue.Awaited(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	for looks := 0; s.state(id).State != state; looks++ {
+		if looks == 10_000 {
+			s.Fatalf("it does not become %s: %+v", state, s.state(id))
+		}
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	if w := s.state(id); !strings.Contains(w.Reason, reason) {
@@ -119,21 +130,22 @@ func TestTenantThatNobodyServes(t *testing.T) {
 // A worker whose places are all taken parks what nobody can do all the same.
 func TestFullWorkerLooksAfterWork(t *testing.T) {
 	s := newShared(t)
-	asks, answer := make(chan struct{}), make(chan struct{})
+	answer := make(chan struct{})
+	answered := sync.OnceFunc(func() { close(answer) })
 	s.server.Otherwise(func(int, agenttest.Request) agenttest.Reply {
-		close(asks)
 		<-answer
 		return agenttest.Completed(item.Assistant("Hello."))
 	})
 	id := s.leave("long", "hello")
 	s.a.Runs = 1
 	defer s.runs(s.a)()
-	<-asks
+	defer answered() // also if the test fails: the server and the worker wait for it
+	s.becomes(id, queue.Running, "")
 	j := s.job("none", "hello")
 	j.Config.Store, j.Config.Session, j.Needs = s.kept, "none", []string{"printer"}
 	s.becomes(s.submit(j).Session.ID, queue.Parked, "labels printer")
 	s.becomes(id, queue.Running, "")
-	close(answer)
+	answered()
 	s.becomes(id, queue.Done, "answered")
 }
 

@@ -58,21 +58,51 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangup, syscall.SIGHUP)
 	}
-	go func() {
-		for going := true; going; {
-			select {
-			case <-hangup:
-				if lost := hungUp.Load(); lost != nil {
-					go (*lost)() // a chat leaves its work to workers, or ends
-					continue
-				}
-				going = false
-			case sig := <-ends:
-				going = sig == os.Interrupt && tui.Editing() // which the person's editor gets, too
-			}
+	drop := make(chan chan struct{})
+	dropped := func() {
+		done := make(chan struct{})
+		select {
+		case drop <- done:
+			<-done
+		case <-ctx.Done():
 		}
+	}
+	tui.DropInterrupts.Store(&dropped)
+	go func() {
+		obey(ends, hangup, drop)
 		end()
 		signal.Stop(ends) // a second signal ends the program at once
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// obey returns when a signal ends the program. A request of drop is closed when all interrupts that have come are judged.
+func obey(ends, hangup <-chan os.Signal, drop <-chan chan struct{}) {
+	stops := func(sig os.Signal) bool {
+		return sig != os.Interrupt || !tui.Editing() // which the person's editor gets, too
+	}
+	for {
+		select {
+		case <-hangup:
+			lost := hungUp.Load()
+			if lost == nil {
+				return
+			}
+			go (*lost)() // a chat leaves its work to workers, or ends
+		case sig := <-ends:
+			if stops(sig) {
+				return
+			}
+		case done := <-drop:
+			select {
+			case sig := <-ends:
+				if stops(sig) {
+					close(done)
+					return
+				}
+			default:
+			}
+			close(done)
+		}
+	}
 }

@@ -542,8 +542,13 @@ func (t *Terminal) edited(before, text string) {
 // gave it back.
 var editing, lastEdited atomic.Int64
 
-// interruptsLate is how long after an editor has ended an interrupt may still be meant for it.
+// interruptsLate is how long after an editor has ended an interrupt may still come from the system that was meant for
+// it. Those that have come are known: see DropInterrupts.
 const interruptsLate = time.Second
+
+// DropInterrupts is called when an editor has ended, while Editing still says that there is one: it returns when the
+// program has judged all interrupts that have come. It may hold nil.
+var DropInterrupts atomic.Pointer[func()]
 
 // Editing reports whether the person's editor has the terminal: an interrupt then means the editor.
 func Editing() bool {
@@ -555,6 +560,9 @@ func (t *Terminal) besideEditor(run func() error) error {
 	editing.Add(1)
 	t.mu.Unlock()
 	defer func() {
+		if drop := DropInterrupts.Load(); drop != nil {
+			(*drop)()
+		}
 		t.mu.Lock()
 		lastEdited.Store(time.Now().UnixNano())
 		editing.Add(-1)

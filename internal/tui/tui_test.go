@@ -884,6 +884,10 @@ func TestEditorBeside(t *testing.T) {
 			b := newBench(t, 80, 24, false)
 			b.t.compose.set("draft")
 			var end func()
+			judged := false
+			drop := func() { judged = Editing() }
+			DropInterrupts.Store(&drop)
+			defer DropInterrupts.Store(nil)
 			b.t.mu.Lock()
 			before := b.t.compose.sent()
 			err := b.t.besideEditor(func() error {
@@ -895,6 +899,9 @@ func TestEditorBeside(t *testing.T) {
 			})
 			b.t.edited(before, "edited")
 			b.t.mu.Unlock()
+			if !judged {
+				t.Error("interrupts that have come are not judged before the editor counts as ended")
+			}
 			if got := b.t.compose.text; err != nil || got != c.composed {
 				t.Errorf("%v, the line is %q", err, got)
 			}
