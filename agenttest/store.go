@@ -52,6 +52,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"notify", testNotify},
 		{"queue", testQueue},
 		{"order of the queue", testQueueOrder},
+		{"turns of tenants", testQueueTurns},
 		{"caps of tenants", testQueueCap},
 		{"queue and deletion", testQueueDelete},
 		{"queue of a nested session", testQueueNested},

@@ -295,6 +295,35 @@ func testQueueOrder(t *testing.T, s session.Store) {
 	}
 }
 
+// D4: each tenant gets its turn at a worker with one place, however urgent the work of the
+// others is.
+func testQueueTurns(t *testing.T, s session.Store) {
+	q := has[keeper](t, s)
+	tenants := []string{"anna", "ben", "carl"}
+	for n, tenant := range tenants {
+		for m := range 6 {
+			enqueue(t, q, queue.Work{Session: fmt.Sprint(tenant, m), Tenant: tenant, Priority: 9 - n})
+		}
+	}
+	for _, want := range []queue.Want{{Most: 1}, {Most: 2}, {Most: 1, Tenants: tenants}} {
+		turns := map[string]int{}
+		for range 2 * len(tenants) {
+			list, err := q.Candidates(t.Context(), want)
+			if err != nil || len(list) == 0 {
+				t.Fatal(list, err)
+			}
+			turns[list[0].Tenant]++
+			finish(t, q, begin(t, q, list[0].Session), queue.Outcome{State: queue.Done, Well: true})
+		}
+		for _, tenant := range tenants {
+			if turns[tenant] != 2 {
+				t.Errorf("%+v: turns %v, want 2 for each", want, turns)
+				break
+			}
+		}
+	}
+}
+
 // Of the workers that begin work of a tenant at once, no more succeed than its cap allows. A run
 // whose worker died keeps its place for itself.
 func testQueueCap(t *testing.T, s session.Store) {

@@ -25,14 +25,20 @@ import (
 // DB is the database. Each of its methods is a transaction. The zero value is empty. It is
 // safe for concurrent use.
 type DB struct {
+	// Clock is the time of schedules. Nil means the system's.
+	Clock func() time.Time
+
 	memory session.Memory
 
-	mu     sync.Mutex // for the rest, and for changes of memory
-	epoch  int64      // of the newest lease
-	leases map[string]row
-	works  map[string]work
-	wrote  map[string]time.Time // when sessions were last appended to
-	stores []*Store
+	mu        sync.Mutex // for the rest, and for changes of memory
+	epoch     int64      // of the newest lease
+	leases    map[string]row
+	works     map[string]work
+	served    *string          // the tenant whose work was begun last; nil at first
+	limits    map[string]limit // by endpoint
+	schedules map[string]queue.Schedule
+	wrote     map[string]time.Time // when sessions were last appended to
+	stores    []*Store
 }
 
 // row is a lease.
@@ -239,7 +245,9 @@ func (db *DB) Candidates(want queue.Want) (list []queue.Work) {
 			all = append(all, ranked{w, running[tenant] + n})
 		}
 	}
-	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.turn, b.turn), order(a.Work, b.Work)) })
+	slices.SortFunc(all, func(a, b ranked) int {
+		return cmp.Or(cmp.Compare(a.turn, b.turn), db.takeTurns(a.Tenant, b.Tenant), order(a.Work, b.Work))
+	})
 	chosen := map[string]int{}
 	for _, w := range all {
 		others := running[w.Tenant]
@@ -256,6 +264,21 @@ func (db *DB) Candidates(want queue.Want) (list []queue.Work) {
 		}
 	}
 	return list
+}
+
+// takeTurns compares tenants with as many runs: those that follow the one that was served
+// last come first.
+func (db *DB) takeTurns(a, b string) int {
+	if db.served == nil {
+		return 0
+	}
+	if after := a > *db.served; after != (b > *db.served) {
+		if after {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a, b)
 }
 
 // Lost is [queue.Queue.Lost].
@@ -295,10 +318,11 @@ func (db *DB) Begin(w queue.Work, worker string) (begun queue.Work, err error) {
 				others++
 			}
 		}
-		if w.Cap > 0 && others >= w.Cap {
+		if w.Cap > 0 && others >= w.Cap || db.fullAt(w.Endpoint, w.Session) {
 			return queue.ErrFull
 		}
-		now.State, now.Worker, now.Reason, now.told, now.Since = queue.Running, worker, "", false, time.Now()
+		now.State, now.Worker, now.Endpoint, now.Reason, now.told, now.Since = queue.Running, worker, w.Endpoint, "", false, time.Now()
+		db.served = &now.Tenant
 		now.Claim++
 		now.Attempts++
 		begun = now.Work

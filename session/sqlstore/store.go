@@ -84,7 +84,8 @@ type Store struct {
 	file    identity   // SQLite
 	holds   holder
 	workers awaiting
-	turn    atomic.Pointer[string] // the tenant that got its turn last; nil at first
+	turn    atomic.Pointer[string] // the tenant that was looked at last; nil at first
+	served  atomic.Pointer[string] // the tenant whose work this store began last; nil at first
 	holder  *item.PayloadStore
 	split   session.Split
 	heads   heads

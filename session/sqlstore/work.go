@@ -229,7 +229,7 @@ func (s *Store) candidates(ctx context.Context, want queue.Want) (list []queue.W
 				return nil, err
 			}
 		}
-		l := nextLine(x.lines)
+		l := nextLine(x.lines, s.served.Load())
 		if l == nil && x.all {
 			break
 		}
@@ -280,9 +280,10 @@ func (x *lines) idle() (n int) {
 	return n
 }
 
-// nextLine returns the line of the tenant with the fewest runs and candidates; of several,
-// the one with the most urgent work.
-func nextLine(lines []*line) (best *line) {
+// nextLine returns the line of the tenant with the fewest runs and candidates. Of several, those
+// that follow the tenant whose work was begun last come first: otherwise the one with the most
+// urgent work, and always more of it, would keep the others from ever beginning.
+func nextLine(lines []*line, served *string) (best *line) {
 	var first queue.Work
 	for _, l := range lines {
 		w, ok := l.head()
@@ -290,13 +291,27 @@ func nextLine(lines []*line) (best *line) {
 			continue
 		}
 		if best != nil {
-			if c := cmp.Compare(l.running+l.chosen, best.running+best.chosen); c > 0 || c == 0 && order(w, first) > 0 {
+			if cmp.Or(cmp.Compare(l.running+l.chosen, best.running+best.chosen), takeTurns(served, l.tenant, best.tenant), order(w, first)) > 0 {
 				continue
 			}
 		}
 		best, first = l, w
 	}
 	return best
+}
+
+// takeTurns compares tenants: those that follow the one that was served last come first.
+func takeTurns(served *string, a, b string) int {
+	if served == nil || a == b {
+		return 0
+	}
+	if after := a > *served; after != (b > *served) {
+		if after {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Compare(a, b)
 }
 
 // shift takes the head of a line, and reports whether the worker may begin it.
@@ -325,7 +340,7 @@ func (s *Store) shift(ctx context.Context, l *line, want queue.Want) (w queue.Wo
 
 // orphans begins a look with the work that is running, and that which waited until now.
 func (s *Store) orphans(ctx context.Context, want queue.Want) (*lines, error) {
-	x := &lines{by: map[string]*line{}, after: s.turn.Load()}
+	x := &lines{by: map[string]*line{}, after: cmp.Or(s.served.Load(), s.turn.Load())}
 	err := s.begun(ctx, want, func(w orphan) {
 		l := x.of(w.Tenant)
 		if w.State == queue.Running {
@@ -365,8 +380,8 @@ func (s *Store) Lost(ctx context.Context) (list []queue.Work, err error) {
 	return list, nil
 }
 
-// moreTenants reads the first rows of the next tenants. It goes on where the last look has
-// ended, so that each tenant gets its turn.
+// moreTenants reads the first rows of the next tenants. It goes on after the one whose work was
+// begun last or, at first, where the last look has ended, so that each tenant gets its turn.
 func (s *Store) moreTenants(ctx context.Context, x *lines, want queue.Want, n int) error {
 	if want.Tenants != nil {
 		x.all = true
@@ -501,6 +516,9 @@ func (s *Store) Begin(ctx context.Context, w queue.Work, worker string) (begun q
 			WHERE id = ? AND claim = ? AND state = ? RETURNING `+strings.ReplaceAll(workColumns, `w.`, ``), s.sealReason(w.Session, ""), worker, w.Endpoint, w.Session, w.Claim, string(w.State)))
 		return changed(err)
 	})
+	if err == nil {
+		s.served.Store(&begun.Tenant)
+	}
 	return begun, err
 }
 
