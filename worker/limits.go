@@ -6,7 +6,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -72,7 +71,7 @@ type gate struct {
 
 // Enter implements [endpoint.Gate].
 func (g *gate) Enter(ctx context.Context, url string) error {
-	part := rand.Float64()
+	part := g.chance()
 	for {
 		e, err := g.limits.Send(ctx, url, longestWait)
 		if err != nil {
@@ -91,12 +90,26 @@ func (g *gate) Enter(ctx context.Context, url string) error {
 			if e.Requests == 0 { // its time is not reserved
 				continue
 			}
+			// The endpoint may have asked to wait meanwhile, or was stopped.
+			shut, err := g.isShut(ctx, url)
+			if err != nil {
+				return err
+			}
+			if shut {
+				continue
+			}
 		}
 		g.mu.Lock()
 		g.sent = time.Now()
 		g.mu.Unlock()
 		return nil
 	}
+}
+
+// isShut reports whether nothing may be sent to an endpoint now.
+func (p *pool) isShut(ctx context.Context, url string) (bool, error) {
+	shut, _, err := p.closed(ctx)
+	return shut[url], err
 }
 
 // spread is the time over which those who waited for the end of a pause begin.

@@ -19,7 +19,7 @@ import (
 
 // quiet reports whether everything is done that anybody asked for.
 func (w *world) quiet() bool {
-	if w.left > 0 {
+	if w.left > 0 || len(w.db.Schedules(false)) > 0 {
 		return false
 	}
 	w.parked = false
@@ -45,10 +45,7 @@ func (w *world) verdict() {
 		w.problem("the auditor: %v", err)
 	}
 	logs := map[string][]session.Entry{}
-	for _, id := range w.inputs {
-		if logs[id] != nil {
-			continue
-		}
+	for _, id := range w.sessions() {
 		log, err := w.db.Log(id, 0)
 		if err != nil {
 			w.problem("session %s: %v", id, err)
@@ -61,6 +58,7 @@ func (w *world) verdict() {
 			w.problem("the work of %s is %s: %s", now.Session, now.State, now.Reason)
 		}
 	}
+	w.firings(logs)
 	for text, id := range w.inputs {
 		n := 0
 		for _, e := range logs[id] {
@@ -85,6 +83,7 @@ func (w *world) session(id string, log []session.Entry) {
 	problem(agenttest.CheckCalls(id, log, 0, w.ledger))
 	problem(w.outputs(id, log))
 	problem(w.approvals(log))
+	w.silence(id, log)
 	if waits, err := w.db.Waiting(id); err != nil || len(waits) > 0 {
 		w.problem("session %s: deliveries wait: %v %v", id, waits, err)
 	}

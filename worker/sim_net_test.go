@@ -77,6 +77,7 @@ const (
 	arrives fate = iota
 	requestLost
 	answerLost
+	arrivesLate // when its process is no longer cut off
 )
 
 // event is something that the simulator does.
@@ -284,6 +285,11 @@ func (s *sim) perform(o *op) {
 			how = "failed"
 		}
 		s.give(o, o.err, how)
+	case o.p.cut && !o.local && o.lost == arrives && s.one(2):
+		o.at = time.Now().Add(s.between(100*time.Millisecond, 2*time.Second)) // it is sent again until it arrives
+		o.lost = arrivesLate
+	case o.p.cut && !o.local && o.lost == arrivesLate:
+		o.at = time.Now().Add(s.between(100*time.Millisecond, 2*time.Second))
 	case o.lost == requestLost, o.p.cut && !o.local && !o.orphaned:
 		// It is as if it had been performed, and its answer takes its time.
 		o.done, o.lost, o.at = true, answerLost, time.Now().Add(s.between(100*time.Millisecond, 5*time.Second))

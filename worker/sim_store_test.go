@@ -4,6 +4,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,36 @@ const (
 	noCards defect = "nobody reads the roster"
 	// A worker that died counts as one that runs.
 	oldCards defect = "the roster forgets nobody"
+
+	// Faults of the network. An append that takes long is taken for done.
+	hasty defect = "a slow commit counts as done"
+	// Of two deliveries, the one that was sent first and arrives last is dropped.
+	onlyNewer defect = "what overtakes another delivery replaces it"
+	// Whoever does not know whether a delivery arrived makes another one.
+	newKeys defect = "what is said again has another key"
+
+	// A cap is looked at, and does not hold when two workers look at once.
+	noCaps defect = "caps of tenants are not held"
+	// What is most urgent comes first, whoever else waits.
+	noTurns defect = "tenants take no turns"
+
+	// What a worker tells of its endpoint is not kept, or is not read again.
+	noPauses defect = "pauses of an endpoint are forgotten"
+	oldLooks defect = "who has waited does not look again"
+	noSlots  defect = "times of requests are not reserved"
+	noTokens defect = "tokens are not counted"
+	noPlaces defect = "runs at an endpoint are not counted"
+
+	// Schedules: what each of the rules is there for.
+	twoOwners defect = "a schedule is changed by whoever is late"
+	noStable  defect = "a firing has another key each time"
+	stuck     defect = "who began to fire a schedule owns it for ever"
+	overlaps  defect = "nobody looks whether the last firing is done"
+	allMissed defect = "the rule for missed firings is turned round"
+
+	// Approvals: silence is taken for consent, or is noted too early.
+	assents   defect = "silence is consent"
+	impatient defect = "approvals wait for half of their time"
 )
 
 // simStore is a process's store. It reports appends to the auditor, and has the defect of
@@ -79,6 +110,14 @@ func (s *simStore) append(ctx context.Context, id string, after int64, entries [
 			}
 			return err
 		})
+	case s.w.bad == hasty:
+		soon, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		err := s.Store.Append(soon, id, after, entries)
+		if soon.Err() != nil && ctx.Err() == nil {
+			return nil
+		}
+		return err
 	case s.w.bad == lostAppend && entries[0].Seq > 3:
 		return s.p.call(ctx, fmt.Sprint("append ", id, " ", after), func() error {
 			if s.w.one(20) {
@@ -120,6 +159,27 @@ func (s *simStore) Deliver(ctx context.Context, id string, d session.Delivery) (
 			return err
 		})
 		return r, err
+	case onlyNewer:
+		err = s.p.call(ctx, "deliver "+id+" "+d.Key, func() (err error) {
+			if strings.HasPrefix(d.Key, "key ") && d.Key < s.w.newest[id] {
+				return nil
+			}
+			s.w.newest[id] = d.Key
+			r, err = s.w.db.Deliver(ctx, id, d)
+			return err
+		})
+		return r, err
+	case noStable:
+		if strings.HasPrefix(d.Key, "schedule ") {
+			d.Key += " by " + s.p.name
+		}
+	case assents:
+		for i, b := range d.Bodies {
+			if a, ok := b.(session.Approval); ok && a.Decided == session.DeciderUnanswered {
+				a.Allowed, a.Decided = true, session.DeciderPerson
+				d.Bodies[i] = a
+			}
+		}
 	case noKeys:
 		err = s.p.call(ctx, "deliver "+id+" "+d.Key, func() (err error) {
 			if r, err = s.w.db.Deliver(ctx, id, d); err == nil && r.Taken > 0 {
@@ -143,11 +203,164 @@ func (s *simStore) Lost(ctx context.Context) ([]queue.Work, error) {
 
 // Candidates implements [queue.Queue].
 func (s *simStore) Candidates(ctx context.Context, want queue.Want) ([]queue.Work, error) {
+	most := want.Most
+	if s.w.bad == noTurns {
+		want.Most = 100
+	}
 	list, err := s.Store.Candidates(ctx, want)
+	if s.w.bad == noTurns {
+		slices.SortStableFunc(list, func(a, b queue.Work) int { return cmp.Compare(b.Priority, a.Priority) })
+	}
 	if s.w.bad == noHeirs {
 		list = slices.DeleteFunc(list, func(w queue.Work) bool { return w.State == queue.Running })
 	}
+	return list[:min(len(list), max(most, 1))], err
+}
+
+// Create and PutBlob take their time at the database, too.
+
+// Create implements [session.Catalog].
+func (s *simStore) Create(ctx context.Context, info session.Info) error {
+	return s.p.call(ctx, "create "+info.ID, func() error { return s.Store.Create(ctx, info) })
+}
+
+// PutBlob implements [session.Blobs].
+func (s *simStore) PutBlob(ctx context.Context, id string, data []byte) (hash session.Hash, err error) {
+	err = s.p.call(ctx, "blob "+id, func() (err error) {
+		hash, err = s.Store.PutBlob(ctx, id, data)
+		return err
+	})
+	return hash, err
+}
+
+// Begin implements [queue.Queue].
+func (s *simStore) Begin(ctx context.Context, w queue.Work, worker string) (begun queue.Work, err error) {
+	switch s.w.bad {
+	case noCaps:
+		w.Cap = 0
+	case noPlaces:
+		w.Endpoint = ""
+	}
+	err = s.p.call(ctx, fmt.Sprint("begin ", w.Session, " ", w.Claim), func() (err error) {
+		if begun, err = s.w.db.Begin(w, worker); err == nil {
+			s.w.crowd(w.Session)
+		}
+		return err
+	})
+	return begun, err
+}
+
+// Work implements [queue.Queue].
+func (s *simStore) Work(ctx context.Context, id string) (w queue.Work, err error) {
+	err = s.p.call(ctx, "work "+id, func() (err error) {
+		w, err = s.w.db.Work(id)
+		s.w.sees(w)
+		return err
+	})
+	if s.w.bad == overlaps && err == nil && strings.HasPrefix(id, "c") && w.State != queue.Running {
+		w.State = queue.Done
+	}
+	return w, err
+}
+
+// Endpoints implements [queue.Limits].
+func (s *simStore) Endpoints(ctx context.Context) (list []queue.Endpoint, err error) {
+	a := askingOf(ctx)
+	what := "endpoints"
+	if a != nil {
+		what += " for " + a.session
+	}
+	err = s.p.call(ctx, what, func() error {
+		if list = s.w.db.Endpoints(); a != nil {
+			a.at = time.Now()
+		}
+		return nil
+	})
+	for i := range list {
+		if s.w.bad == oldLooks {
+			list[i].Wait = 0
+		}
+	}
 	return list, err
+}
+
+// Send implements [queue.Limits].
+func (s *simStore) Send(ctx context.Context, url string, most time.Duration) (e queue.Endpoint, err error) {
+	a := askingOf(ctx)
+	err = s.p.call(ctx, "send "+url+" for "+a.session, func() error {
+		if s.w.bad == noSlots {
+			most = -1
+		}
+		e = s.w.db.Send(url, most)
+		s.w.reserved(a, e, longestWait)
+		return nil
+	})
+	return e, err
+}
+
+// Slow implements [queue.Limits].
+func (s *simStore) Slow(ctx context.Context, url string, wait time.Duration) error {
+	return s.p.call(ctx, fmt.Sprint("slow ", url, " ", wait), func() error {
+		s.w.pauses = append(s.w.pauses, pause{time.Now(), time.Now().Add(wait)})
+		if s.w.bad == noPauses {
+			return nil
+		}
+		return s.w.db.Slow(url, wait)
+	})
+}
+
+// Used implements [queue.Limits].
+func (s *simStore) Used(ctx context.Context, url string, tokens int64, ago time.Duration) error {
+	return s.p.call(ctx, fmt.Sprint("used ", url, " ", tokens, " ", ago), func() error {
+		if s.w.tokens += tokens; s.w.bad != noTokens {
+			s.w.db.Used(url, tokens, ago)
+		}
+		return nil
+	})
+}
+
+// Schedules implements [queue.Schedules].
+func (s *simStore) Schedules(ctx context.Context, due bool) (list []queue.Schedule, err error) {
+	err = s.p.call(ctx, "schedules", func() error {
+		list = s.w.db.Schedules(due)
+		if s.w.bad == stuck {
+			list = slices.DeleteFunc(list, func(q queue.Schedule) bool {
+				key := fmt.Sprint(q.Name, " ", q.Version)
+				if s.w.owners[key] == "" {
+					s.w.owners[key] = s.p.name
+				}
+				return s.w.owners[key] != s.p.name
+			})
+		}
+		return nil
+	})
+	for i, q := range list {
+		if p := s.w.plans[q.Name].Schedule; s.w.bad == allMissed {
+			p.SkipMissed = !p.SkipMissed
+			list[i].Data = planData(p)
+		}
+	}
+	return list, err
+}
+
+// Fired implements [queue.Schedules].
+func (s *simStore) Fired(ctx context.Context, q queue.Schedule) error {
+	return s.p.call(ctx, fmt.Sprint("fired ", q.Name, " ", q.Version), func() error {
+		for _, before := range s.w.db.Schedules(false) {
+			if before.Name != q.Name {
+				continue
+			}
+			if s.w.bad == twoOwners {
+				q.Version = before.Version
+			}
+			err := s.w.db.Fired(q)
+			if err == nil {
+				s.w.fires(before, q)
+			}
+			return err
+		}
+		return queue.ErrChanged
+	})
 }
 
 // rosterStore is a process's store in a world that keeps a roster.

@@ -6,6 +6,8 @@ package worker
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -32,6 +34,7 @@ type world struct {
 	*sim
 	db      memstore.DB
 	bad     defect
+	kinds   kinds
 	reports []*bytes.Buffer // of the appends of processes, for the auditor
 	all     sync.WaitGroup  // the goroutines of processes and people
 	ended   context.Context
@@ -52,6 +55,22 @@ type world struct {
 	cards  map[string]card
 	roster bool
 
+	// shares is whether tenants share one worker, which is never disturbed.
+	shares bool
+	caps   map[string]int // of tenants
+	runs   int            // the places of a worker
+	// limits are those of the endpoint, in worlds with limited.
+	limits  queue.Caps
+	limited bool
+	// refusals is how often the endpoint asks to wait yet.
+	refusals int
+	account  // of caps and limits
+	plans    map[string]*planned
+	busy     map[string]time.Time // when a session was seen to be under way
+	allowed  map[string]bool      // calls that somebody allowed
+	// Of defects: the newest delivery of a session, and who fires a schedule.
+	newest, owners map[string]string
+
 	ledger   map[string]agenttest.CallCounts
 	inputs   map[string]string // the sessions of texts that were said
 	problems []string
@@ -61,7 +80,26 @@ type world struct {
 	without int
 }
 
-const simAgent = "the hash of an agent"
+// simDefinition is the definition of all agents, and simAgent its hash.
+const simDefinition = `{"simulated":true}`
+
+var simAgent = func() string {
+	sum := sha256.Sum256([]byte(simDefinition))
+	return hex.EncodeToString(sum[:])
+}()
+
+// kinds are the faults of a world.
+type kinds []int
+
+const (
+	kill = iota
+	freeze
+	part
+	stop
+)
+
+// allKinds has kills twice as often as the others.
+var allKinds = kinds{kill, kill, freeze, part, stop}
 
 // problem notes what must not be.
 func (w *world) problem(format string, args ...any) {
@@ -69,10 +107,12 @@ func (w *world) problem(format string, args ...any) {
 }
 
 // newWorld draws a world.
-func newWorld(seed uint64, bad defect) *world {
+func newWorld(seed uint64, bad defect, kinds kinds) *world {
 	w := &world{
-		sim: newSim(seed), bad: bad, ledger: map[string]agenttest.CallCounts{}, inputs: map[string]string{},
+		sim: newSim(seed), bad: bad, kinds: kinds, ledger: map[string]agenttest.CallCounts{}, inputs: map[string]string{},
+		plans: map[string]*planned{}, busy: map[string]time.Time{}, allowed: map[string]bool{}, newest: map[string]string{}, owners: map[string]string{}, runs: 2,
 	}
+	w.overtaken = map[string]int{}
 	if seed%2 == 0 {
 		w.asking = 4 * time.Second
 	}
@@ -85,12 +125,35 @@ func newWorld(seed uint64, bad defect) *world {
 		w.only["s1"] = "w1" // it has a label that the others lack
 	}
 	w.ended, w.end = context.WithCancel(context.Background())
-	for n := range 2 + w.r.IntN(2) {
+	workers, sessions := 2+w.r.IntN(2), 1+w.r.IntN(3)
+	switch {
+	case seed%9 == 4: // tenants share a worker, and most of the work is that of one of them
+		w.shares, w.calm, w.place, w.only = true, true, false, map[string]string{}
+		workers, sessions, w.runs = 1, 7+w.r.IntN(3), 1+w.r.IntN(2)
+		w.most = 2 + 2*w.runs
+	case seed%7 < 2: // tenants have caps, and more work than they may do at once
+		w.caps = map[string]int{"ann": 1, "ben": 1 + w.r.IntN(2)}
+		sessions = 3 + w.r.IntN(3)
+	case seed%7 < 4:
+		w.limited, w.refusals, sessions = true, 1+w.r.IntN(5), 2+w.r.IntN(3)
+		w.limits = queue.Caps{Requests: []int64{0, 20, 120}[w.r.IntN(3)], Tokens: []int64{0, 300}[w.r.IntN(2)], Runs: int64(w.r.IntN(3))}
+		if err := w.db.Limit(simURL, w.limits); err != nil {
+			panic(err)
+		}
+	}
+	if w.db.Clock = w.clock; seed%5 == 3 && !w.shares {
+		w.plan()
+	}
+	for n := range workers {
 		w.after(w.between(0, time.Second), func() { w.work(fmt.Sprint("w", n)) })
 	}
-	for n := range 1 + w.r.IntN(3) {
+	for n := range sessions {
 		id := fmt.Sprint("s", n)
-		for m := range 1 + w.r.IntN(3) {
+		said := 1 + w.r.IntN(3)
+		if w.shares || w.caps != nil {
+			said = 1
+		}
+		for m := range said {
 			w.say(id, m)
 		}
 		st, r := w.open(w.process("asked "+id)), w.source()
@@ -98,6 +161,9 @@ func newWorld(seed uint64, bad defect) *world {
 	}
 	if w.place && w.one(2) {
 		w.after(w.between(0, 18*time.Second), w.lose)
+	}
+	if w.shares {
+		return w
 	}
 	for range w.r.IntN(8) {
 		w.after(w.between(0, 18*time.Second), w.fault)
@@ -137,11 +203,16 @@ func (w *world) work(name string) {
 	w.workers = append(w.workers, p)
 	st := w.open(p)
 	work := &Worker{
-		Name: p.name, Host: "h" + name[1:], Labels: []string{"label of " + name}, Runs: 2, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
+		Name: p.name, Host: "h" + name[1:], Labels: []string{"label of " + name}, Runs: w.runs, Caps: w.caps, Attempts: 1 << 30, Drain: w.between(time.Second, 20*time.Second), Patience: 4 * time.Second, Poll: w.between(time.Second, 3*time.Second),
 		Backoff: func(attempt int) time.Duration { return time.Duration(min(attempt, 5)) * 777 * time.Millisecond },
 		stage:   &simStage{w, p, st, w.agent(p)},
 
 		ApprovalTime: w.asking, Approvers: []string{"ann", "ben"},
+	}
+	part := w.r.Float64()
+	work.draw = func() float64 { return part }
+	if w.bad == impatient {
+		work.ApprovalTime /= 2
 	}
 	work.Config.Store = st
 	if w.roster {
@@ -192,14 +263,14 @@ func (w *world) fault() {
 	if p == nil || w.isDead(p) {
 		return
 	}
-	switch w.r.IntN(5) {
-	case 0, 1:
+	switch w.kinds[w.r.IntN(len(w.kinds))] {
+	case kill:
 		w.kill(p)
-	case 2:
+	case freeze:
 		w.freeze(p, w.between(0, 15*time.Second))
-	case 3:
+	case part:
 		w.part(p, w.between(0, 15*time.Second))
-	case 4:
+	case stop:
 		w.sim.log(p, "is", "asked to stop")
 		p.stop()
 	}
@@ -213,6 +284,12 @@ func (w *world) say(id string, n int) {
 	w.left++
 	queued, again := w.one(4), w.one(3)
 	pause, later := w.between(0, 12*time.Second), w.between(0, 10*time.Second)
+	switch {
+	case w.shares:
+		pause, again = w.between(0, 100*time.Millisecond), false
+	case w.limited: // so that runs meet at the endpoint
+		pause /= 3
+	}
 	p := w.process(fmt.Sprint("says ", id, " ", n))
 	st := w.open(p)
 	w.all.Go(func() {
@@ -229,6 +306,9 @@ func (w *world) say(id string, n int) {
 				continue
 			}
 			time.Sleep(time.Second)
+			if w.bad == newKeys {
+				d.Key += "!"
+			}
 		}
 		_ = p.here(context.Background(), "said", func() error { w.left--; return nil })
 	})
@@ -260,6 +340,9 @@ func (w *world) submit(st *simStore, id string, d session.Delivery) error {
 		return err
 	}
 	work := queue.Work{Session: id, Agent: simAgent}
+	if w.shares || w.caps != nil {
+		work.Tenant, work.Priority = tenantOf(id)
+	}
 	switch only := w.only[id]; {
 	case only == "":
 	case id == "s0":
@@ -268,6 +351,17 @@ func (w *world) submit(st *simStore, id string, d session.Delivery) error {
 		work.Needs = []string{"label of " + only}
 	}
 	return r.enqueue(ctx, st, st, before, work, d)
+}
+
+// tenantOf returns whose a session is, and how urgent it is.
+func tenantOf(id string) (tenant string, priority int) {
+	switch id {
+	case "s1":
+		return "ben", 0
+	case "s2":
+		return "carl", 1
+	}
+	return "ann", 5
 }
 
 // answer answers the calls of a session that wait for an approval, until the end.
@@ -293,6 +387,9 @@ func (w *world) answer(st *simStore, r *rand.Rand, id string) {
 		}
 		one := pending[r.IntN(len(pending))]
 		d := agent.Decision{Session: one.Session, Number: one.Number, CallID: one.CallID, Allow: r.IntN(3) > 0}
+		if d.Allow {
+			w.consent(d)
+		}
 		if err := agent.Decide(ctx, s, d); err == nil && r.IntN(2) == 0 { // else whoever answered forgets the queue
 			_, _ = Wake(ctx, st, id)
 		}
@@ -312,7 +409,12 @@ func (g *simStage) fits() ([]string, error)   { return g.agreed() }
 
 func (*simStage) lacks(context.Context, string) (string, error) { return "", nil }
 
-func (*simStage) url(string) string { return "" }
+func (g *simStage) url(string) string {
+	if g.w.limited {
+		return simURL
+	}
+	return ""
+}
 
 func (g *simStage) opener(_ context.Context, w queue.Work) (opener, string, error) {
 	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
@@ -328,7 +430,7 @@ func (g *simStage) opener(_ context.Context, w queue.Work) (opener, string, erro
 			return nil, errors.Join(err, unlock())
 		}
 		return &simRun{g: g, s: s, unlock: unlock}, nil
-	}, "", nil
+	}, g.url(w.Agent), nil
 }
 
 // simRun is a session that is open to be run, as a [host.Host] runs it.
@@ -359,6 +461,7 @@ func (o *simRun) Stream(ctx context.Context, _ string) iter.Seq2[agent.Event, er
 			run.StopAfterTurn()
 		}
 		o.mu.Unlock()
+		ctx = context.WithValue(ctx, askingKey{}, &asking{session: o.s.ID()})
 		for ev, err := range run.Events(ctx) {
 			if !yield(ev, err) {
 				break
@@ -436,12 +539,33 @@ type simModel struct {
 func (m *simModel) Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error] {
 	return func(yield func(api.Event, error) bool) {
 		var reply []item.Item
-		fails, n := false, 0
+		fails, n, refused := false, 0, time.Duration(0)
+		gate, asks := endpoint.GateFrom(ctx), askingOf(ctx)
+		if m.w.limited {
+			if err := gate.Enter(ctx, simURL); err != nil {
+				yield(api.Event{}, err)
+				return
+			}
+		}
+		sent := time.Now()
 		err := m.p.here(ctx, "ask "+fmt.Sprint(req.Input.Len()), func() error {
+			if m.w.limited {
+				m.w.sends(asks, sent)
+				if m.w.refusals > 0 && m.w.one(4) {
+					m.w.refusals--
+					refused = m.w.between(time.Second, 20*time.Second)
+					return nil
+				}
+			}
 			reply, n = m.w.reply(req)
 			fails = !m.w.calm && m.w.one(20)
 			return nil
 		})
+		if refused > 0 {
+			e := &endpoint.Error{Class: endpoint.RateLimit, Message: "slow down", RetryAfter: refused}
+			gate.Failed(ctx, simURL, e)
+			err = e
+		}
 		if err != nil {
 			yield(api.Event{}, err)
 			return

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -95,7 +96,9 @@ type Worker struct {
 	// optional.
 	Log *slog.Logger
 
-	stage stage // nil but in simulations
+	// In simulations only: what it may run, and what draws a number from 0 to 1.
+	stage stage
+	draw  func() float64
 
 	counting sync.Mutex
 	counts   Counts
@@ -252,6 +255,14 @@ func orElse[T int | time.Duration](value, usual T) T {
 
 // most is the most runs at once.
 func (p *pool) most() int { return orElse(p.Runs, 4) }
+
+// chance draws a number from 0 to 1.
+func (w *Worker) chance() float64 {
+	if w.draw != nil {
+		return w.draw()
+	}
+	return rand.Float64()
+}
 
 // pause is the time between two looks for work.
 func (p *pool) pause() time.Duration { return orElse(p.Poll, time.Second) }
