@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
@@ -135,6 +136,29 @@ func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApprova
 		}
 	}
 	return list, nil
+}
+
+// AskedAt returns the time of the first question about a call since the last verdict on it. A
+// run that asks again, because the rules have changed, does not begin the time anew. It is the
+// zero Time if nobody was asked, or the store keeps no times.
+func AskedAt(ctx context.Context, in session.Store, call PendingApproval) (at time.Time, err error) {
+	s, err := session.Open(ctx, in, call.Session)
+	if err != nil {
+		return at, err
+	}
+	for e := range s.Entries() {
+		switch b := e.Body.(type) {
+		case session.ApprovalAsked:
+			if b.CallID == call.CallID && b.Number == call.Number && at.IsZero() {
+				at = e.Time
+			}
+		case session.Approval:
+			if b.CallID == call.CallID && b.Number == call.Number {
+				at = time.Time{}
+			}
+		}
+	}
+	return at, nil
 }
 
 // subagentOf returns the session of the subagent that a call has started and that has not

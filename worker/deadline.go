@@ -44,7 +44,7 @@ func (p *pool) awaited(ctx context.Context, id string) (a awaiting, err error) {
 	}
 	now, last, first := time.Now(), max(1, len(p.Approvers))-1, 0
 	for _, call := range pending {
-		at, err := p.askedAt(ctx, call)
+		at, err := agent.AskedAt(ctx, p.Config.Store, call)
 		if err != nil {
 			return a, err
 		}
@@ -75,28 +75,6 @@ func (p *pool) awaits(pending []agent.PendingApproval, stage int, until time.Tim
 		return text + "asks " + p.Approvers[stage+1]
 	}
 	return text + "goes on without an answer"
-}
-
-// askedAt returns the time of the first question about a call since the last verdict on it.
-// A run that asks again, because the rules have changed, does not begin the time anew.
-func (p *pool) askedAt(ctx context.Context, call agent.PendingApproval) (at time.Time, err error) {
-	s, err := session.Open(ctx, p.Config.Store, call.Session)
-	if err != nil {
-		return at, err
-	}
-	for e := range s.Entries() {
-		switch b := e.Body.(type) {
-		case session.ApprovalAsked:
-			if b.CallID == call.CallID && b.Number == call.Number && at.IsZero() {
-				at = e.Time
-			}
-		case session.Approval:
-			if b.CallID == call.CallID && b.Number == call.Number {
-				at = time.Time{}
-			}
-		}
-	}
-	return at, nil
 }
 
 // giveUp tells a session, before it runs, about which calls nobody answered in time. An

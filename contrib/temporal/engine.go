@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 )
 
 // The names that operators see, and that other programs may use instead of an [Engine].
@@ -70,6 +72,9 @@ type Engine struct {
 	// Heartbeat is the time after which a worker that gives no sign of life has failed, so
 	// that its step runs elsewhere. 0 means a minute.
 	Heartbeat time.Duration
+	// ApprovalTime is how long a call waits for an approval, from the question in the log on.
+	// After that it does not run, and the model reads that nobody answered. 0 means for ever.
+	ApprovalTime time.Duration
 	// StepTime bounds one step. 0 means a day.
 	StepTime time.Duration
 	// Recheck is the time after which a workflow that waits looks into the inbox without
@@ -115,7 +120,7 @@ type Status string
 // The values of [Status].
 const (
 	Running Status = "running" // a step is under way, or about to be
-	Waiting Status = "waiting" // calls wait for an approval
+	Waiting Status = "waiting" // calls wait for an approval, or for the result of a polling tool
 	Parked  Status = "parked"  // the run failed; a delivery or a retry goes on with it
 	Done    Status = "done"    // the run has stopped, and nothing is unread
 )
@@ -158,6 +163,9 @@ func (e *Engine) WorkflowID(id string) string { return cmp.Or(e.Prefix, "antipho
 // not run. The agent is the name for [Engine].Open of a workflow that starts; a running
 // one keeps its own. Wake may be called at any time and any number of times.
 func (e *Engine) Wake(ctx context.Context, id, agent string) error {
+	if err := e.elsewhere(ctx, id); err != nil {
+		return err
+	}
 	_, err := e.Client.SignalWithStartWorkflow(ctx, e.WorkflowID(id), SignalWake, nil, client.StartWorkflowOptions{
 		TaskQueue: e.queue(),
 		// Without timeouts: a session may wait for weeks.
@@ -173,6 +181,9 @@ func (e *Engine) Wake(ctx context.Context, id, agent string) error {
 // an error and the receipt is not zero, the delivery is kept, but the workflow may not
 // know: deliver again with the same key, or call [Engine.Wake].
 func (e *Engine) Deliver(ctx context.Context, id, agent string, d session.Delivery) (session.Receipt, error) {
+	if err := e.elsewhere(ctx, id); err != nil {
+		return session.Receipt{}, err
+	}
 	r, err := e.Store.Deliver(ctx, id, d)
 	if err != nil {
 		return r, fmt.Errorf("session %q: %w", id, err)
@@ -183,6 +194,9 @@ func (e *Engine) Deliver(ctx context.Context, id, agent string, d session.Delive
 // Decide answers calls that wait for an approval, like [agent.Decide], and wakes the
 // workflow. The answer is in the log or the inbox; the signal does not contain it.
 func (e *Engine) Decide(ctx context.Context, id string, decisions ...agent.Decision) error {
+	if err := e.elsewhere(ctx, id); err != nil {
+		return err
+	}
 	s, err := session.Open(ctx, e.Store, id)
 	if err != nil {
 		return err
@@ -191,6 +205,50 @@ func (e *Engine) Decide(ctx context.Context, id string, decisions ...agent.Decis
 		return err
 	}
 	return e.Wake(ctx, id, "")
+}
+
+// ErrElsewhere is wrapped by errors about sessions and stores that need what a workflow does
+// not have: places of files, labels of workers, and caps of endpoints.
+var ErrElsewhere = errors.New("workflows of Temporal cannot do this")
+
+// elsewhere returns an error if a session is work of the store's own queue: its workers know
+// where its files are, and they and a workflow would take turns at it.
+func (e *Engine) elsewhere(ctx context.Context, id string) error {
+	q, ok := e.Store.(queue.Queue)
+	if !ok {
+		return nil
+	}
+	w, err := q.Work(ctx, id)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return nil
+	case err != nil:
+		return fmt.Errorf("session %q: %w", id, err)
+	case len(w.Needs) > 0:
+		return fmt.Errorf("session %q: %w: it needs a worker with %s, and a workflow runs on any worker of its task queue\n  hint: antiphon work does it", id, ErrElsewhere, strings.Join(w.Needs, ", "))
+	case w.State != queue.Done && w.State != queue.Parked:
+		return fmt.Errorf("session %q: %w: workers of antiphon work do it (it is %s)\n  hint: antiphon work park takes it from them", id, ErrElsewhere, w.State)
+	}
+	return nil
+}
+
+// unlimited returns an error if the store limits endpoints: steps of workflows neither count
+// their requests nor wait for each other's pauses.
+func (e *Engine) unlimited(ctx context.Context) error {
+	limits, ok := e.Store.(queue.Limits)
+	if !ok {
+		return nil
+	}
+	list, err := limits.Endpoints(ctx)
+	if err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	for _, l := range list {
+		if l.Caps != (queue.Caps{}) || l.Stopped != "" {
+			return fmt.Errorf("temporal: %w: the store limits %s, which only workers of antiphon work obey\n  hint: antiphon work limits lists the limits, and 0 removes one", ErrElsewhere, l.URL)
+		}
+	}
+	return nil
 }
 
 // Retry goes on with a parked session, whose attempts begin anew.
@@ -276,8 +334,11 @@ func (e *Engine) Worker(ctx context.Context, o worker.Options) (worker.Worker, e
 	switch {
 	case e.Client == nil || e.Store == nil || e.Open == nil:
 		return nil, errors.New("temporal: a worker needs an Engine with Client, Store and Open")
-	case e.Attempts < 0 || e.Backoff < 0 || e.Heartbeat < 0 || e.StepTime < 0 || e.StepsPerRun < 0:
+	case e.Attempts < 0 || e.Backoff < 0 || e.Heartbeat < 0 || e.StepTime < 0 || e.StepsPerRun < 0 || e.ApprovalTime < 0:
 		return nil, errors.New("temporal: a setting of the Engine is negative")
+	}
+	if err := e.unlimited(ctx); err != nil {
+		return nil, err
 	}
 	own := *e
 	own.attributes = e.hasAttributes(ctx)

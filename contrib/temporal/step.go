@@ -6,6 +6,7 @@ package temporal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +54,9 @@ type stepResult struct {
 	Entry int64 `json:"entry,omitzero"`
 	// Unread is the number of deliveries that the next step takes.
 	Unread int `json:"unread,omitzero"`
+	// Due is when a run that waits must be looked at again, although nobody delivers
+	// anything; zero means never.
+	Due time.Time `json:"due,omitzero"`
 }
 
 // step performs one effect of the session's run, together with the decisions before it
@@ -80,7 +84,11 @@ func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err er
 			activity.GetLogger(ctx).Warn("closing the session", "session", in.Session, "error", brief(failed))
 		}
 	}()
-	if in.Mode != again {
+	gaveUp, err := e.giveUp(ctx, opened.Session)
+	if err != nil {
+		return out, failure(err)
+	}
+	if in.Mode != again && !gaveUp {
 		if out, err = e.idle(ctx, opened.Session); err != nil || out.Idle {
 			return out, failure(err)
 		}
@@ -111,7 +119,9 @@ func (e *Engine) perform(ctx context.Context, in stepInput, opened *Opened) (out
 			continue
 		}
 		out.Why, out.Entry = stopped.Why, last(opened.Session)
-		out.Unread, err = e.unread(ctx, in.Session)
+		if out.Unread, err = e.unread(ctx, in.Session); err == nil && waits(out.Why) {
+			out.Due, err = e.due(ctx, opened.Session)
+		}
 		return out, failure(err)
 	}
 }
@@ -163,10 +173,81 @@ func (e *Engine) idle(ctx context.Context, s *session.Session) (out stepResult, 
 	if why == agent.StopApprovalPending {
 		waiting -= queued // it waits for the answer of this run, which waits for a person
 	}
-	if ok && waiting == 0 {
-		return stepResult{Idle: true, Why: why, Entry: last(s)}, nil
+	if !ok || waiting > 0 {
+		return out, nil
+	}
+	out = stepResult{Idle: true, Why: why, Entry: last(s)}
+	if !waits(why) {
+		return out, nil
+	}
+	if out.Due, err = e.due(ctx, s); err != nil || !out.Due.IsZero() && !time.Now().Before(out.Due) {
+		return stepResult{}, err
 	}
 	return out, nil
+}
+
+// waits reports whether a run that has stopped goes on by itself, or when somebody answers.
+func waits(why agent.StopReason) bool {
+	return why == agent.StopApprovalPending || why == agent.StopNotYet
+}
+
+// due returns when a run that waits must go on: a polling tool is asked again, or nobody has
+// answered in time.
+func (e *Engine) due(ctx context.Context, s *session.Session) (due time.Time, err error) {
+	sooner := func(at time.Time) {
+		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
+			due = at
+		}
+	}
+	var state plan.State
+	for _, entry := range s.Log() {
+		state.Apply(entry)
+	}
+	for _, c := range state.View().Open() {
+		sooner(c.Until)
+	}
+	if e.ApprovalTime <= 0 {
+		return due, nil
+	}
+	pending, err := agent.PendingApprovals(ctx, s)
+	for _, call := range pending {
+		at, err := agent.AskedAt(ctx, e.Store, call)
+		if err != nil {
+			return due, err
+		}
+		if !at.IsZero() {
+			sooner(at.Add(e.ApprovalTime))
+		}
+	}
+	return due, err
+}
+
+// giveUp tells a session about which calls nobody answered in time, and reports whether there
+// are any. An answer that was delivered before is taken first, and counts.
+func (e *Engine) giveUp(ctx context.Context, s *session.Session) (some bool, err error) {
+	if e.ApprovalTime <= 0 {
+		return false, nil
+	}
+	pending, err := agent.PendingApprovals(ctx, s)
+	for _, call := range pending {
+		at, err := agent.AskedAt(ctx, e.Store, call)
+		if err != nil {
+			return some, err
+		}
+		if at.IsZero() || time.Since(at) < e.ApprovalTime {
+			continue
+		}
+		some = true
+		from := fmt.Sprintf("temporal, after %v", e.ApprovalTime)
+		_, err = e.Store.Deliver(ctx, call.Session, session.Delivery{
+			Delivered: session.Delivered{Key: fmt.Sprintf("nobody answered about call %d", call.Number), From: from},
+			Bodies:    []session.Body{session.Approval{CallID: call.CallID, Number: call.Number, From: from, Decided: session.DeciderUnanswered}},
+		})
+		if err != nil && !errors.Is(err, session.ErrKeyUsed) { // by a worker with another time
+			return some, err
+		}
+	}
+	return some, err
 }
 
 // unread counts the deliveries that the next step takes. Input that waits for the answer

@@ -150,9 +150,9 @@ func (l *loop) stopped(ctx workflow.Context, r stepResult) (over bool, err error
 		return false, l.next(ctx, r)
 	}
 	switch r.Why {
-	case agent.StopApprovalPending:
+	case agent.StopApprovalPending, agent.StopNotYet:
 		l.mode, l.state.Failed = usual, 0
-		return false, l.rest(ctx, Waiting, string(r.Why))
+		return false, l.rest(ctx, Waiting, string(r.Why), r.Due)
 	case agent.StopProviderError:
 		if r.Idle { // by a run that this workflow did not see
 			return false, l.park(ctx, string(r.Why))
@@ -176,16 +176,22 @@ func (l *loop) stopped(ctx workflow.Context, r stepResult) (over bool, err error
 // park waits for a delivery, or for a person who wants another attempt.
 func (l *loop) park(ctx workflow.Context, why string) error {
 	l.mode = mailOnly
-	return l.rest(ctx, Parked, why)
+	return l.rest(ctx, Parked, why, time.Time{})
 }
 
-// rest waits until there is news. It costs nothing but a timer, which makes up for
-// signals that were never sent.
-func (l *loop) rest(ctx workflow.Context, status Status, why string) error {
+// rest waits until there is news, or until a time if it is not zero. It costs nothing but a
+// timer, which makes up for signals that were never sent.
+func (l *loop) rest(ctx workflow.Context, status Status, why string, until time.Time) error {
 	if err := l.is(ctx, status, why); err != nil {
 		return err
 	}
 	d := min(l.Recheck<<min(l.looks, 16), longestRecheck)
+	if !until.IsZero() {
+		// The step decides by its own clock, which may be behind.
+		if left := max(until.Sub(workflow.Now(ctx)), time.Second); d < 0 || left < d {
+			d = left
+		}
+	}
 	l.looks++
 	told, err := l.wait(ctx, d)
 	if told {

@@ -59,6 +59,7 @@ var functions = []function{
 	{"agent", "WithBudget", agent.WithBudget},
 	{"agent", "Restore", agent.Restore},
 	{"agent", "PendingApprovals", agent.PendingApprovals},
+	{"agent", "AskedAt", agent.AskedAt},
 	{"agent", "Decide", agent.Decide},
 	{"agent", "Watch", agent.Watch},
 	{"agent", "AppendEvent", agent.AppendEvent},

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os/user"
 	"slices"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -17,6 +18,14 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
+
+// accountName is who delivers, as the system knows them, or "" if it does not say.
+func accountName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return ""
+}
 
 // sayCommand is antiphon-temporal say.
 type sayCommand struct {
@@ -44,7 +53,7 @@ func (c *sayCommand) Run(ctx context.Context, all *commands, std stdio) error {
 			return err
 		}
 	}
-	d := session.Delivery{Delivered: session.Delivered{Key: c.Key, From: program + " say", Queued: c.Later}, Bodies: []session.Body{session.InputItem{Item: item.User(c.Text)}}}
+	d := session.Delivery{Delivered: session.Delivered{Key: c.Key, By: accountName(), From: program + " say", Queued: c.Later}, Bodies: []session.Body{session.InputItem{Item: item.User(c.Text)}}}
 	if d.Key == "" {
 		d.Key = rand.Text()
 	}
@@ -93,7 +102,7 @@ func (c *approveCommand) Run(ctx context.Context, all *commands, std stdio) erro
 			return fmt.Errorf("no call with the id %q waits for an approval", id)
 		}
 		p := pending[i]
-		decisions = append(decisions, agent.Decision{Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: !c.Refuse, Reason: c.Reason, From: program + " approve"})
+		decisions = append(decisions, agent.Decision{Session: p.Session, Number: p.Number, CallID: p.CallID, Allow: !c.Refuse, Reason: c.Reason, By: accountName(), From: program + " approve"})
 	}
 	if len(decisions) == 0 {
 		return nil
@@ -114,7 +123,7 @@ func (c *stopCommand) Run(ctx context.Context, all *commands, std stdio) error {
 		return err
 	}
 	defer end()
-	_, err = e.Deliver(ctx, c.Session, "", session.Delivery{Delivered: session.Delivered{Key: rand.Text(), From: program + " stop"}, Bodies: []session.Body{session.StopAsked{AfterTurn: c.AfterTurn}}})
+	_, err = e.Deliver(ctx, c.Session, "", session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: program + " stop"}, Bodies: []session.Body{session.StopAsked{AfterTurn: c.AfterTurn}}})
 	return err
 }
 

@@ -29,6 +29,10 @@ import (
 // of agents, because the tools that are compiled into it are.
 const program = "antiphon-temporal"
 
+// longestPoll is how long a step waits itself for the result of a polling tool. For a longer
+// time, a timer of the workflow costs less.
+const longestPoll = time.Second
+
 // workCommand is antiphon-temporal work.
 type workCommand struct {
 	Agents []string `required:"" sep:"none" placeholder:"DIR" help:"A folder with agents' files (*.md): the worker runs these and nothing else. May be repeated, for folders with earlier versions."`
@@ -46,6 +50,7 @@ type workCommand struct {
 	Current    bool   `help:"Make this version the current one when the worker has started."`
 
 	Attempts      int           `placeholder:"N" help:"Park a session after N attempts that failed in a row. Default: 5."`
+	ApprovalTime  time.Duration `name:"approval-time" placeholder:"TIME" help:"How long a call waits for an approval. Then it does not run, and the model reads that nobody answered. Default: for ever."`
 	Concurrency   int           `placeholder:"N" help:"Perform at most N steps at once. Default: 100."`
 	Grace         time.Duration `placeholder:"TIME" help:"When it is interrupted, wait so long for the steps that are under way. Default: 1m."`
 	AddAttributes bool          `name:"add-search-attributes" help:"Add the search attributes AntiphonSession, AntiphonAgent, AntiphonStatus and AntiphonWhy to the namespace."`
@@ -73,7 +78,7 @@ func (c *workCommand) Run(ctx context.Context, all *commands, std stdio) error {
 	if err != nil {
 		return err
 	}
-	e.Attempts = c.Attempts
+	e.Attempts, e.ApprovalTime = c.Attempts, c.ApprovalTime
 	e.Open = func(ctx context.Context, id, agent string) (*temporal.Opened, error) {
 		return c.open(ctx, catalog(e), std, id, agent)
 	}
@@ -209,7 +214,7 @@ func (c *workCommand) open(ctx context.Context, in store.Store, std stdio, id, a
 		return nil, err
 	}
 	h, err := host.Open(ctx, host.Config{
-		FrontEnd: front(std), File: file, Session: id, Store: in, Workspace: c.Workspace, Pause: true,
+		FrontEnd: front(std), File: file, Session: id, Store: in, Workspace: c.Workspace, Pause: true, Park: longestPoll,
 		Owner: info.Owner, Endpoint: host.Endpoint{Model: c.Model, BaseURL: c.BaseURL}, Trust: c.agreed,
 		Permit: func(found session.Info) error {
 			if found.ID != id {
