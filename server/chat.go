@@ -204,7 +204,7 @@ func (s *Server) streamChat(c *call, j *job, usage bool) *Error {
 	w := s.stream(c.w)
 	defer w.end()
 	w.await(c.eventStream)
-	j.w.flush = w.flush
+	j.flush = w.flush
 	j.to = func(ev api.Event) error {
 		w.start(func() { c.streams(j) })
 		if ev.Type == api.EventItemDone {

@@ -36,7 +36,7 @@ func (s *Server) create(c *call) *Error {
 		w := s.stream(c.w)
 		defer w.end()
 		w.await(c.eventStream)
-		j.to, j.w.flush = c.live(j, w), w.flush
+		j.to, j.flush = c.live(j, w), w.flush
 		return w.refuse(s.run(c.r.Context(), j), string(api.EventError), (*Error).event)
 	}
 	if wrong = s.run(c.r.Context(), j); wrong != nil || !j.w.Ended() {

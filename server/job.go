@@ -24,6 +24,7 @@ type job struct {
 	r      *Request
 	w      *Writer
 	to     func(api.Event) error // receives events immediately, or nil
+	flush  func() error          // sends the events that to holds back, or nil
 	ctx    context.Context       // of the backend
 	cancel context.CancelFunc    // for responses that do not end with their client
 	id     string                // set when the response begins
@@ -33,6 +34,10 @@ type job struct {
 	resume Resumer               // makes the rest of a response that began elsewhere, or nil
 	key    *keyed                // of the request, or nil
 	done   func(Outcome)         // of Server.Admit, until it is called
+	// progress keeps what there is of the response while it is made, or is nil.
+	progress ProgressStore
+	waits    *itemEnd // of an item that is not stored yet: it was not sent
+	flushes  bool     // the backend calls Flush when it begins to wait
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -60,7 +65,10 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		j.rec.Before, j.rec.Input = 0, r.Items
 	}
 	j.w = NewWriter(base, j.emit)
-	j.w.StreamID, j.w.clock = r.streamID, s.now
+	j.w.StreamID, j.w.clock, j.w.flush = r.streamID, s.now, j.passOn
+	if p, ok := s.store().(ProgressStore); ok && j.keep && s.keeper() == nil {
+		j.progress = p
+	}
 	j.w.admit = func(id string) (string, error) { return s.admit(j, id) }
 	return j, nil
 }
@@ -179,25 +187,106 @@ func (j *job) emit(ev api.Event) error {
 		j.rec.Note = j.w.note
 		j.mu.Unlock()
 	}
+	if !ev.Terminal() {
+		if err := j.tellItem(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !j.accepted:
 		err = j.begin(ev)
 	case ev.Terminal():
-		if j.keep { // the client does not wait for the store to read the events before
-			if err := j.w.Flush(); err != nil {
-				return err
-			}
+		return j.end(ev)
+	case ev.Type == api.EventItemDone && j.progress != nil && j.scribe == nil:
+		if j.waits = (&itemEnd{ev, j.w.Response()}); j.flushes {
+			return nil
 		}
-		if err = j.s.settle(j, j.final(ev), ev); err == nil {
-			j.count(nil) // whoever has read the end finds the place free
-		}
+		return j.tellItem()
 	default:
 		j.note(ev)
 	}
-	if err != nil || j.to == nil || j.old {
+	if err != nil {
 		return err
 	}
-	if err = j.to(ev); err != nil {
+	return j.send(ev)
+}
+
+// send sends an event to the client that waits, if there is one.
+func (j *job) send(ev api.Event) error {
+	if j.to == nil || j.old {
+		return nil
+	}
+	if err := j.to(ev); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
+}
+
+// end handles the last event. An item whose end still waits is stored with the response.
+func (j *job) end(ev api.Event) error {
+	if j.keep && j.flush != nil { // the client does not wait for the store to read the events before
+		if err := j.flush(); err != nil {
+			return fmt.Errorf("%w: %w", errGone, err)
+		}
+	}
+	last := []api.Event{ev}
+	if j.waits != nil {
+		last = []api.Event{j.waits.event, ev}
+	}
+	if err := j.s.settle(j, j.final(ev), last...); err != nil {
+		return err
+	}
+	j.waits = nil
+	j.count(nil) // whoever has read the end finds the place free
+	for _, ev := range last {
+		if err := j.send(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// itemEnd is the event that ends an item, and the response at that time.
+type itemEnd struct {
+	event    api.Event
+	response *api.Response
+}
+
+// tellItem stores the item whose end waits, and sends its event: what a client has seen the
+// end of is there after a crash.
+func (j *job) tellItem() error {
+	e := j.waits
+	if e == nil {
+		return nil
+	}
+	j.waits = nil
+	it, err := e.event.Item()
+	if err != nil {
+		return err
+	}
+	j.mu.Lock()
+	keep := j.keep
+	j.mu.Unlock()
+	if keep {
+		err = j.progress.AddOutput(j.ctx, j.id, slices.Index(e.response.Output, it), it)
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) { // it may have been deleted meanwhile
+		return err
+	}
+	j.noteAs(e.event, e.response)
+	return j.send(e.event)
+}
+
+// passOn sends what waits. The backend is about to wait for something.
+func (j *job) passOn() error {
+	j.flushes = true
+	if err := j.tellItem(); err != nil {
+		return err
+	}
+	if j.flush == nil {
+		return nil
+	}
+	if err := j.flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
 	return nil
@@ -238,17 +327,24 @@ func (j *job) begin(ev api.Event) error {
 
 // note updates the record and wakes followers.
 func (j *job) note(ev api.Event) {
+	var r *api.Response
+	switch ev.Type {
+	case api.EventCreated, api.EventInProgress, api.EventItemDone:
+		r = j.w.Response()
+	}
+	j.noteAs(ev, r)
+}
+
+// noteAs is note with the response at the time of the event, or nil if it is as before.
+func (j *job) noteAs(ev api.Event, r *api.Response) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.ended {
 		return
 	}
-	switch ev.Type {
-	case api.EventCreated, api.EventInProgress, api.EventItemDone:
-		// What is written again was there before.
-		if r := j.w.Response(); j.resume == nil || !ended(j.rec.Response) && len(r.Output) >= len(j.rec.Response.Output) {
-			j.rec.Response = r
-		}
+	// What is written again was there before.
+	if r != nil && (j.resume == nil || !ended(j.rec.Response) && len(r.Output) >= len(j.rec.Response.Output)) {
+		j.rec.Response = r
 	}
 	if j.replays() && !j.old {
 		j.add(ev)
@@ -288,8 +384,12 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 	}
 	rec := j.rec
 	rec.Response = final
-	if j.replays() && j.scribe == nil {
+	switch c := j.scribe; {
+	case !j.replays():
+	case c == nil:
 		rec.Events = append(slices.Clip(rec.Events), last...)
+	case c.whole: // the end is stored with all events
+		rec.Events = slices.Concat(rec.Events, c.writing, c.pending, last)
 	}
 	err := s.save(j, rec)
 	if err != nil {
@@ -299,8 +399,10 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
 	}
 	j.rec.Response, j.ended = rec.Response, true
-	if j.scribe == nil {
+	if c := j.scribe; c == nil {
 		j.rec.Events = rec.Events
+	} else if c.whole {
+		j.rec.Events, c.writing, c.pending, c.done = rec.Events, nil, nil, true
 	} else if !j.old {
 		j.add(last...)
 	}
@@ -365,7 +467,7 @@ func (s *Server) keep(j *job, rec StoredObject) error {
 		}
 		return nil
 	}
-	if !isSet(j.r.Stream) || j.scribe != nil || !rec.Background {
+	if !isSet(j.r.Stream) || j.scribe != nil && !j.scribe.whole || !rec.Background {
 		rec.Events = nil
 	}
 	return s.store().Put(ctx, rec)

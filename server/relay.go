@@ -194,6 +194,23 @@ func (w *Writer) relayDone(n int, last item.Item, ev api.Event) error {
 	return w.Item(last)
 }
 
+// breakOff ends the messages and the reasoning that the endpoint had begun, with the text so
+// far. A call that broke off is left out, because nobody can answer it.
+func (w *Writer) breakOff() {
+	r := w.relay
+	if r == nil {
+		return
+	}
+	for _, part := range r.acc.Left() {
+		it, err := part.Item.With("status", item.Quote(item.StatusIncomplete))
+		kind := it.Type()
+		if err == nil && (kind == item.TypeMessage || kind == item.TypeReasoning) && part.Number >= 0 && part.Number < len(r.items) {
+			_ = w.relayDone(part.Number, it, api.Event{}) // the error is kept
+		}
+	}
+	_ = w.turnTo(len(r.items))
+}
+
 // turnTo closes an item that is being rebuilt, before item n is written.
 func (w *Writer) turnTo(n int) error {
 	r := w.relay

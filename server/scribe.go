@@ -12,35 +12,51 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 )
 
-// scribe keeps the events of a streamed background response in a [Resumer]. An event is
-// sent once it is kept, so that a stream that is taken up after a crash has the same events.
-// Events that come while others are written are written together. V2
+// scribe keeps the events of a streamed background response in a [Resumer] or a
+// [ProgressStore]. An event is sent once it is kept, so that a stream that is taken up after
+// a crash has the same events. Events that come while others are written are written
+// together. V2
 type scribe struct {
-	keep Resumer
+	keep eventKeeper
 	more chan struct{} // has an element if there may be something to write
 	next time.Time     // the time of the next batch; only for the goroutine that writes
 
+	// whole means that the end of the response is stored with all events.
+	whole bool
+
 	// Guarded by the mu of the job.
 	pending []api.Event
-	over    bool // nothing follows
-	last    bool // and this is the end of the stream
-	done    bool // the last one was written, or writing failed
+	writing []api.Event // those that are being written
+	over    bool        // nothing follows
+	last    bool        // and this is the end of the stream
+	done    bool        // the last one was written, or writing failed
 }
 
 // batchTime is the least time from one batch to the next. It is how late an event may be.
 const batchTime = 20 * time.Millisecond
 
-// records reports whether events of a request's response are kept while it is made.
-func (s *Server) records(r *Request) Resumer {
-	if isSet(r.Background) && isSet(r.Stream) {
-		return s.resumer()
+// eventKeeper is the part of a [Resumer] and of a [ProgressStore] that keeps events.
+type eventKeeper interface {
+	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
+}
+
+// records returns what keeps the events of a request's response while it is made, or nil.
+func (s *Server) records(r *Request) eventKeeper {
+	if !isSet(r.Background) || !isSet(r.Stream) {
+		return nil
+	}
+	if k := s.resumer(); k != nil {
+		return k
+	}
+	if p, ok := s.store().(ProgressStore); ok && s.keeper() == nil {
+		return p
 	}
 	return nil
 }
 
 // write begins to keep the events of a job. The caller has called enter for it.
-func (j *job) write(k Resumer) {
-	j.scribe = &scribe{keep: k, more: make(chan struct{}, 1)}
+func (j *job) write(k eventKeeper) {
+	j.scribe = &scribe{keep: k, whole: j.progress != nil, more: make(chan struct{}, 1)}
 	go func() {
 		defer j.s.running.Done()
 		for j.writeBatch() {
@@ -61,7 +77,9 @@ func (j *job) add(events ...api.Event) {
 		j.rec.Events = append(j.rec.Events, events...) // who follows reads only those that were there
 	} else if !c.over && !j.w.differs {
 		c.pending = append(c.pending, events...)
-		c.stir()
+		if !c.done {
+			c.stir()
+		}
 	}
 }
 
@@ -82,20 +100,31 @@ func (j *job) writeBatch() bool {
 	c.next = time.Now().Add(batchTime)
 	j.mu.Lock()
 	batch, over, last := c.pending, c.over, c.last
-	c.pending = nil
-	from := int64(len(j.rec.Events))
+	c.pending, c.writing = nil, batch
+	from, done := int64(len(j.rec.Events)), c.done
 	j.mu.Unlock()
+	if done { // the end was stored with all events
+		return false
+	}
 	var err error
 	if len(batch) > 0 || last {
 		err = c.keep.AddEvents(context.WithoutCancel(j.ctx), j.id, from, batch, last)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	c.writing = nil
+	if c.done { // meanwhile
+		return false
+	}
 	if err != nil {
 		if !errors.Is(err, ErrLeft) {
 			j.s.logf("antiphon server: the stream of %s: %v", j.id, err)
 		}
-		c.over, c.pending = true, nil
+		if c.whole { // the stream breaks off, and its end is stored with the response
+			c.pending = append(batch, c.pending...)
+		} else {
+			c.over, c.pending = true, nil
+		}
 	} else {
 		j.rec.Events = append(j.rec.Events, batch...)
 	}

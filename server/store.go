@@ -36,7 +36,7 @@ type Store interface {
 	//
 	// The server stores a response when it begins and when it ends. A response that is not
 	// stored again was interrupted: the next Server that finds it reports it, and stores
-	// it, as failed.
+	// it, as failed, or as [ProgressStore] says.
 	Put(ctx context.Context, rec StoredObject) error
 	// Add adds items at the end of a conversation, and Remove removes the item with an id.
 	// They return [ErrNotFound] if there is no such conversation or item.
@@ -73,6 +73,26 @@ type EventStore interface {
 	// Events yields the Events of the response with an id, from number from on. It yields
 	// [ErrNotFound] if there is no such response, or if it has none.
 	Events(ctx context.Context, id string, from int64) iter.Seq2[api.Event, error]
+}
+
+// ProgressStore is a [Store] that keeps what there is of a response while it is made. So a
+// response whose server was killed ends as incomplete, with what was complete, and not as
+// failed. Until a response has ended, Get returns its Output and Events so far.
+type ProgressStore interface {
+	SharedStore
+	// AddOutput adds an item to the output of a response that this process makes, before the
+	// item with number at, or at the end if there is none or at is negative. It is durable when
+	// AddOutput returns.
+	AddOutput(ctx context.Context, id string, at int, it item.Item) error
+	// AddEvents keeps events of a streamed background response that this process makes. from
+	// is the number of the first one, and last is not set. They are durable when AddEvents
+	// returns. The output of such a response is that of its events, and not added. The Put of
+	// the end has all events again, and replaces them. V2
+	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
+	// EndLeft stores the end of a response that nobody makes any more, and returns the
+	// response. If several processes call it at once, the end is stored once. end gets the
+	// state of the response, and returns the end.
+	EndLeft(ctx context.Context, id string, end func(StoredObject) StoredObject) (StoredObject, error)
 }
 
 // ErrNotFound means that a store has no object or item with the id.

@@ -74,6 +74,9 @@ func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject
 	if err != nil || s.jobs[id] != nil || ended(rec.Response) {
 		return rec, err
 	}
+	if p, ok := s.store().(ProgressStore); ok {
+		return s.endLeft(context.WithoutCancel(ctx), p, rec, status == item.StatusCancelled && rec.Background)
+	}
 	r := *rec.Response
 	r.Status = item.StatusCancelled
 	if status != item.StatusCancelled || !rec.Background {
@@ -114,6 +117,8 @@ func (s *Server) retrieve(c *call) *Error {
 		return wrong
 	case !rec.Background || !s.has(Background):
 		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'background' set to true.")
+	case j == nil && !ended(rec.Response) && rec.Events != nil:
+		return c.followElsewhere(s, rec, after)
 	case j != nil && !isSet(j.r.Stream) || j == nil && rec.Events == nil:
 		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'stream' set to true, or the server ended before the response did.")
 	case j == nil && after >= len(rec.Events):

@@ -542,10 +542,7 @@ func (w *Writer) Flush() error {
 	if w.flush == nil || w.err != nil {
 		return w.err
 	}
-	if err := w.flush(); err != nil {
-		return w.fail(fmt.Errorf("%w: %w", errGone, err))
-	}
-	return nil
+	return w.fail(w.flush())
 }
 
 // Ended reports whether the last event was written.

@@ -327,9 +327,9 @@ func (c *killedClient) turn(kind string) error {
 	if err != nil {
 		return err
 	}
-	if r.Status == item.StatusCompleted || kind != "upstream" && r.Status == item.StatusIncomplete {
+	if r.Status == item.StatusCompleted || r.Status == item.StatusIncomplete {
 		c.past = append(c.past, killedTurn{r.ID, said})
-	} else if kind != "upstream" { // whose responses fail with their server
+	} else {
 		return fmt.Errorf("%s is %s: %+v", r.ID, r.Status, r.Error)
 	}
 	return nil
@@ -379,9 +379,6 @@ func (c *killedClient) streamed(key, body string, background bool) (*api.Respons
 		if resp.StatusCode != http.StatusOK {
 			text, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
-			if strings.Contains(body, `"model":"m"`) && resume != "" { // of a gateway, a stream ends with its server
-				return c.wait(resume)
-			}
 			return nil, fmt.Errorf("%s: %s %s", resume, resp.Status, text)
 		}
 		if resume == "" {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"iter"
 	"sort"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -38,6 +39,77 @@ func addEvents(ctx context.Context, log *session.Session, rec server.StoredObjec
 		n.Events, n.First, size = nil, i+1, 0
 	}
 	return pages, nil
+}
+
+// The events of a response that is being made are notes in a session that is nested in its
+// own, and goes with it. They are written together as they come, and removed when the
+// response has ended: its log then has them in pages.
+
+// liveID returns the session with the events of a response that is being made. No call has
+// such an id: see [session.SubsessionID].
+func liveID(id string) string { return sessionOf(id) + "/1-.events" }
+
+// AddEvents implements [server.ProgressStore].
+func (s *Store) AddEvents(ctx context.Context, id string, from int64, events []api.Event, _ bool) error {
+	h := s.making(id)
+	if h == nil {
+		return server.ErrLeft // it has ended, or was deleted
+	}
+	n := stored{Kind: kindEvents, ID: id, First: int(from)}
+	for _, ev := range events {
+		n.Events = append(n.Events, ev.JSON())
+	}
+	bodies, err := n.bodies(nil)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return server.ErrLeft
+	}
+	name := liveID(id)
+	if h.events == 0 {
+		err := s.In.Create(ctx, session.Info{ID: name, Parent: sessionOf(id), At: 1, Nested: true, Owner: s.Owner, Tags: []string{tagEvents}})
+		if err != nil && !errors.Is(err, session.ErrExists) {
+			return err
+		}
+	}
+	if err := s.In.Append(ctx, name, h.events, []session.Entry{{Seq: h.events + 1, Body: bodies[0]}}); err != nil {
+		return err
+	}
+	h.events++
+	return nil
+}
+
+// eventsSoFar returns the events of a response that has not ended, or nil if none are kept.
+func (s *Store) eventsSoFar(ctx context.Context, id string) (list []api.Event, err error) {
+	for e, err := range s.In.Load(ctx, liveID(id), 0) {
+		if err != nil {
+			return nil, err
+		}
+		n, ok, err := noteOf(e)
+		if err != nil || !ok {
+			return nil, err
+		}
+		for _, text := range n.Events {
+			ev, err := api.ParseEventString(text)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, ev)
+		}
+	}
+	return list, nil
+}
+
+// dropEvents removes the events of a response that has ended, which are in its log.
+func (s *Store) dropEvents(ctx context.Context, id string) error {
+	err := s.In.Delete(ctx, liveID(id))
+	if errors.Is(err, session.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // Events implements [server.EventStore]. It reads the pages from the asked event on.
@@ -95,15 +167,21 @@ func (s *Store) noteAt(ctx context.Context, in string, seq int64) (n stored, err
 		if err != nil {
 			return n, err
 		}
-		note, is := e.Body.(session.Note)
-		if !is {
-			return n, nil
-		}
-		whole, err := note.Item.Whole()
-		if err != nil {
-			return n, err
-		}
-		return n, json.Unmarshal([]byte(whole.JSON()), &n)
+		n, _, err = noteOf(e)
+		return n, err
 	}
 	return n, nil
+}
+
+// noteOf returns the note about an object that an entry is.
+func noteOf(e session.Entry) (n stored, ok bool, err error) {
+	note, is := e.Body.(session.Note)
+	if !is || !strings.HasPrefix(string(note.Item.Type()), notes) {
+		return n, false, nil
+	}
+	whole, err := note.Item.Whole()
+	if err != nil {
+		return n, false, err
+	}
+	return n, true, json.Unmarshal([]byte(whole.JSON()), &n)
 }

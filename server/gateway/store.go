@@ -9,8 +9,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -25,10 +25,12 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// Store is a [server.SharedStore] over a store of sessions, so that responses and
+// Store is a [server.ProgressStore] over a store of sessions, so that responses and
 // conversations survive the server. Each is a session of its own. A response that continues
 // something is a fork of it, which shares the log up to there. The process that makes a
-// response holds its session, so others know that it is being made.
+// response holds its session, so others know that it is being made. Items are added to the
+// log as they are complete. The events of a stream are kept in a nested session until the
+// response has ended.
 //
 // Set the fields before the first use; then it is safe for concurrent use. Close it after
 // the server.
@@ -51,12 +53,16 @@ var errNoSessions = errors.New("gateway: the Store has no store of sessions")
 // held is the session of a response that is being made.
 type held struct {
 	session *session.Session
-	unlock  func() error
+	unlock  func() error // nil if it was not begun here
+
+	mu     sync.Mutex // guards the session, which several goroutines write to
+	events int64      // the entries of the session with the events
+	over   bool       // nothing is added any more
 }
 
 // ready is a session that is made before its response begins.
 type ready struct {
-	held
+	*held
 	previous string
 	before   int
 	err      error
@@ -71,6 +77,7 @@ type stored struct {
 	// Object is the response without its output, or the conversation.
 	Object     jsontext.Value `json:"object,omitempty"`
 	Items      int            `json:"items,omitzero"` // how many follow
+	At         int            `json:"at,omitzero"`    // their position in the output
 	Previous   string         `json:"previous,omitempty"`
 	Before     int            `json:"before,omitzero"`
 	Background bool           `json:"background,omitzero"`
@@ -92,7 +99,9 @@ type page struct {
 }
 
 const (
+	notes            = "antiphon:gateway_" // how the kinds begin
 	kindBegin        = "antiphon:gateway_response"
+	kindOutput       = "antiphon:gateway_output"
 	kindEnd          = "antiphon:gateway_response_end"
 	kindConversation = "antiphon:gateway_conversation"
 	kindAdded        = "antiphon:gateway_items"
@@ -100,8 +109,9 @@ const (
 	kindEvents       = "antiphon:gateway_events"
 	kindPages        = "antiphon:gateway_event_pages"
 
-	tag      = "gateway"
-	lockTime = 10 * time.Second
+	tag       = "gateway"
+	tagEvents = "gateway-events"
+	lockTime  = 10 * time.Second
 	// maxFound is how many items are found by their id without reading the store, and
 	// maxSearched how many objects are read for others.
 	maxFound    = 50_000
@@ -146,17 +156,12 @@ type folded struct {
 // fold reads a log from an entry on.
 func fold(entries []session.Entry) (f folded, err error) {
 	for i := 0; i < len(entries); i++ {
-		note, is := entries[i].Body.(session.Note)
-		if !is || !strings.HasPrefix(string(note.Item.Type()), "antiphon:gateway_") {
-			continue
-		}
-		whole, err := note.Item.Whole()
+		n, ok, err := noteOf(entries[i])
 		if err != nil {
 			return f, err
 		}
-		var n stored
-		if err := json.Unmarshal([]byte(whole.JSON()), &n); err != nil {
-			return f, err
+		if !ok {
+			continue
 		}
 		var items []item.Item
 		for ; len(items) < n.Items && i+1 < len(entries); i++ {
@@ -181,6 +186,8 @@ func (f *folded) apply(n stored, items []item.Item) {
 		f.begin, f.end, f.events = n, stored{}, nil
 		f.items = append(f.items, items...)
 		f.input, f.own = len(f.items), len(items)
+	case kindOutput:
+		f.items = slices.Insert(f.items, f.input+min(n.At, len(f.items)-f.input), items...)
 	case kindEvents:
 		f.events = append(f.events[:min(n.First, len(f.events))], n.Events...) // a write that failed may be there too
 	case kindEnd:
@@ -229,6 +236,11 @@ func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, er
 	if err != nil {
 		return rec, err
 	}
+	return s.object(ctx, id, f)
+}
+
+// object returns an object from what its log says.
+func (s *Store) object(ctx context.Context, id string, f folded) (rec server.StoredObject, err error) {
 	if f.begin.ID != id {
 		rec.Conversation, err = api.ParseConversation(f.talk.Object)
 		rec.Note = item.JSON(f.talk.Made)
@@ -241,9 +253,7 @@ func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, er
 	if rec.Response, err = api.ParseResponse(head.Object); err != nil {
 		return rec, err
 	}
-	if f.end.ID == id {
-		rec.Response.Output = append([]item.Item{}, f.items[f.input:]...)
-	}
+	rec.Response.Output = append([]item.Item{}, f.items[f.input:]...)
 	rec.Previous, rec.Before, rec.Background, rec.Note = f.begin.Previous, f.begin.Before, f.begin.Background, item.JSON(head.Made)
 	rec.Input = f.items[f.input-f.own : f.input]
 	for _, text := range f.end.Events {
@@ -253,7 +263,10 @@ func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, er
 		}
 		rec.Events = append(rec.Events, ev)
 	}
-	return rec, nil
+	if f.begin.Background && !final(rec.Response) {
+		rec.Events, err = s.eventsSoFar(ctx, id)
+	}
+	return rec, err
 }
 
 // Items implements [server.Store].
@@ -282,7 +295,10 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	h := s.held[rec.ID()]
 	s.mu.Unlock()
 	if h != nil {
-		return s.end(ctx, h, rec)
+		if err := s.end(ctx, h, rec); err != nil || !final(rec.Response) {
+			return err
+		}
+		return s.let(rec.ID(), h)
 	}
 	if r := s.prepared(rec.ID()); r != nil {
 		if <-r.made; r.err == nil && r.previous == rec.Previous && r.before == rec.Before {
@@ -311,7 +327,54 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	if err != nil {
 		return err
 	}
-	return s.end(ctx, &held{log, unlock}, rec)
+	return errors.Join(s.end(ctx, &held{session: log}, rec), unlock())
+}
+
+// AddOutput implements [server.ProgressStore].
+func (s *Store) AddOutput(ctx context.Context, id string, at int, it item.Item) error {
+	h := s.making(id)
+	if h == nil {
+		return server.ErrNotFound
+	}
+	if at < 0 {
+		at = math.MaxInt32
+	}
+	bodies, err := stored{Kind: kindOutput, ID: id, At: at}.bodies([]item.Item{it})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return server.ErrNotFound
+	}
+	if _, err = h.session.Append(ctx, bodies...); err == nil {
+		s.remember(id, []item.Item{it})
+	}
+	return err
+}
+
+// EndLeft implements [server.ProgressStore].
+func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredObject) server.StoredObject) (server.StoredObject, error) {
+	log, f, unlock, err := s.locked(ctx, id, false)
+	if err != nil {
+		return server.StoredObject{}, err
+	}
+	rec, err := s.object(ctx, id, f)
+	if err == nil && rec.Response != nil && !final(rec.Response) {
+		err = s.end(ctx, &held{session: log}, end(rec))
+	}
+	if err = errors.Join(err, unlock()); err != nil {
+		return server.StoredObject{}, err
+	}
+	return s.Get(ctx, id)
+}
+
+// making returns the session of a response that is being made here, or nil.
+func (s *Store) making(id string) *held {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[id]
 }
 
 // Prepare implements [server.Preparer]. It makes the session of the response. A killed process may
@@ -358,7 +421,7 @@ func (s *Store) drop(ctx context.Context, r *ready) error {
 }
 
 // begin stores a response that begins in its session, and holds that.
-func (s *Store) begin(ctx context.Context, h held, rec server.StoredObject) error {
+func (s *Store) begin(ctx context.Context, h *held, rec server.StoredObject) error {
 	err := s.write(ctx, h, rec)
 	if err != nil {
 		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
@@ -372,12 +435,12 @@ func (s *Store) begin(ctx context.Context, h held, rec server.StoredObject) erro
 	if s.held == nil {
 		s.held = map[string]*held{}
 	}
-	s.held[rec.ID()] = &h
+	s.held[rec.ID()] = h
 	return nil
 }
 
 // write writes the first entries of a response.
-func (s *Store) write(ctx context.Context, h held, rec server.StoredObject) error {
+func (s *Store) write(ctx context.Context, h *held, rec server.StoredObject) error {
 	head := *rec.Response
 	head.Output = []item.Item{}
 	object, err := head.AppendJSON(nil)
@@ -395,7 +458,8 @@ func (s *Store) write(ctx context.Context, h held, rec server.StoredObject) erro
 
 // beginning makes the session of a response, and locks it: a fork of what the response
 // continues.
-func (s *Store) beginning(ctx context.Context, id, previous string, before int) (h held, err error) {
+func (s *Store) beginning(ctx context.Context, id, previous string, before int) (h *held, err error) {
+	h = new(held)
 	if id = sessionOf(id); previous == "" {
 		if err = s.In.Create(ctx, session.Info{ID: id, Owner: s.Owner, Tags: []string{tag}}); err == nil {
 			h.session, err = session.Open(ctx, s.In, id)
@@ -424,8 +488,10 @@ func final(r *api.Response) bool {
 	return true
 }
 
-// end stores the state of a response. If it has ended, its session is no longer held.
+// end stores the state of a response.
 func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	head := *rec.Response
 	head.Output = []item.Item{}
 	object, err := head.AppendJSON(nil)
@@ -454,11 +520,21 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 	if !final(rec.Response) {
 		return nil
 	}
-	s.mu.Lock()
-	delete(s.held, rec.ID())
-	s.mu.Unlock()
+	h.over = true
 	// An archived session is left out of lists, in which conversations count.
-	return errors.Join(s.In.Archive(ctx, h.session.ID(), true), h.unlock())
+	err = s.In.Archive(ctx, h.session.ID(), true)
+	if rec.Background && (h.events > 0 || h.unlock == nil) {
+		err = errors.Join(err, s.dropEvents(ctx, rec.ID()))
+	}
+	return err
+}
+
+// let lets go of a response that has ended.
+func (s *Store) let(id string, h *held) error {
+	s.mu.Lock()
+	delete(s.held, id)
+	s.mu.Unlock()
+	return h.unlock()
 }
 
 // locked opens the session of an object to write to it. It waits while somebody else does.
@@ -554,6 +630,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	delete(s.held, id)
 	s.mu.Unlock()
 	if h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.over = true
 		return errors.Join(s.In.Delete(ctx, sessionOf(id)), h.unlock())
 	}
 	ctx, stop := context.WithTimeout(ctx, lockTime)

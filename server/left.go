@@ -1,0 +1,107 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+)
+
+// endLeft stores the end of a response that its server left: it is incomplete, with what was
+// complete, or cancelled. It also becomes a part of its conversation.
+func (s *Server) endLeft(ctx context.Context, p ProgressStore, rec StoredObject, cancelled bool) (StoredObject, error) {
+	made := false
+	id := rec.ID()
+	rec, err := p.EndLeft(ctx, id, func(rec StoredObject) StoredObject {
+		made = true
+		return left(rec, cancelled)
+	})
+	if err != nil || !made || !continues(rec.Response) || rec.Response.Conversation == nil {
+		return rec, err
+	}
+	j := &job{s: s, ctx: ctx, r: &Request{Request: &api.Request{}, Items: rec.Input, Own: len(rec.Input), conversation: rec.Response.Conversation.ID}}
+	if err := s.grow(j, rec.Response); err != nil {
+		s.logf("antiphon server: %s in its conversation: %v", id, err)
+	}
+	return rec, nil
+}
+
+// left returns the end of a response that its server left. If its stream was kept, the
+// messages that clients have seen the beginning of are items too.
+func left(rec StoredObject, cancelled bool) StoredObject {
+	var all []api.Event
+	head := *rec.Response
+	head.Extra = slices.Clone(head.Extra)
+	w := NewWriter(head, func(ev api.Event) error {
+		all = append(all, ev)
+		return nil
+	})
+	w.queued = rec.Background
+	for _, ev := range rec.Events {
+		_ = w.Relay(ev) // the error is kept
+	}
+	_ = w.Begin("")
+	if rec.Events == nil {
+		w.response.Output = slices.Clone(rec.Response.Output)
+	}
+	if cancelled {
+		r := w.Response()
+		r.Status = item.StatusCancelled
+		rec.Response = r
+		return rec
+	}
+	w.breakOff()
+	_ = w.Interrupt(serverError, "The server ended before the response did. What was complete is kept, and the response can be continued.")
+	rec.Response = w.Response()
+	if n := len(rec.Events); n > 0 && continuesEvents(rec.Events, all) && w.err == nil {
+		rec.Events = append(slices.Clip(rec.Events), all[n:]...)
+	} else {
+		rec.Events = nil
+	}
+	return rec
+}
+
+// continuesEvents reports whether a list begins with the same events.
+func continuesEvents(events, all []api.Event) bool {
+	return len(all) > len(events) && slices.EqualFunc(events, all[:len(events)], func(a, b api.Event) bool {
+		return a.Type == b.Type && a.SequenceNumber == b.SequenceNumber
+	})
+}
+
+// followElsewhere sends the events of a response that another server makes, after event number
+// after.
+func (c *call) followElsewhere(s *Server, rec StoredObject, after int) *Error {
+	at := &job{id: rec.ID()}
+	w := s.stream(c.w)
+	defer w.end()
+	w.start(func() { c.streams(at) })
+	w.begin()
+	send := c.live(at, w)
+	for next := after + 1; ; {
+		for ; next < len(rec.Events); next++ {
+			if send(rec.Events[next]) != nil {
+				return nil // the client is gone
+			}
+		}
+		if ended(rec.Response) {
+			return nil
+		}
+		select {
+		case <-c.r.Context().Done():
+			return nil
+		case <-time.After(askEvery):
+		}
+		var err error
+		if rec, _, err = s.lookUp(c.r.Context(), at.id, item.StatusFailed); err != nil {
+			if c.r.Context().Err() == nil {
+				s.logf("antiphon server: the stream of %s: %v", at.id, err)
+			}
+			return nil // the client sees that the stream broke off
+		}
+	}
+}
