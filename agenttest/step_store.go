@@ -206,8 +206,12 @@ func (s *stepWhole) Info(ctx context.Context, id string) (session.Info, error) {
 	return s.whole.Info(ctx, id)
 }
 
-func (s *stepWhole) Create(ctx context.Context, info session.Info) error {
-	return s.at.Take(Step{Name: "create", Session: info.ID}, func() error { return s.whole.Create(ctx, info) })
+func (s *stepWhole) Create(ctx context.Context, info session.Info, first ...session.Entry) error {
+	st := Step{Name: "create", Session: info.ID}
+	if len(first) > 0 { // it is also the first append
+		st = Step{Name: "append/" + kindsOf(first), Session: info.ID, Entries: first}
+	}
+	return s.at.Take(st, func() error { return s.whole.Create(ctx, info, first...) })
 }
 
 func (s *stepWhole) Rename(ctx context.Context, id, name string) error {

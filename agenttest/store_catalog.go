@@ -64,6 +64,26 @@ func testCatalog(t *testing.T, s session.Store) {
 	if err := c.Create(t.Context(), session.Info{ID: "a"}); !errors.Is(err, session.ErrExists) {
 		t.Errorf("created twice: got %v, want ErrExists", err)
 	}
+	begun := entries(0, said("question"), said("more"))
+	if err := c.Create(t.Context(), session.Info{ID: "begun", Tags: []string{"x"}}, begun...); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := infoOf(t, c, "begun"), (session.Info{ID: "begun", Tags: []string{"x"}, Title: "question", Entries: 2}); !reflect.DeepEqual(got, want) {
+		t.Errorf("created with entries: %+v, want %+v", got, want)
+	}
+	put(t, s, "begun", 2, said("again"))
+	wantEntries(t, load(t, s, "begun", 0), append(begun, entries(2, said("again"))...))
+	if err := c.Create(t.Context(), session.Info{ID: "begun"}, begun...); !errors.Is(err, session.ErrExists) {
+		t.Errorf("created twice with entries: got %v, want ErrExists", err)
+	}
+	if err := c.Create(t.Context(), session.Info{ID: "gap"}, entries(1, said("x"))...); err == nil {
+		t.Error("a session whose first entry has number 2 was created")
+	} else if _, err := c.Info(t.Context(), "gap"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("a session that was refused: %v", err)
+	}
+	if err := c.Delete(t.Context(), "begun"); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.Create(t.Context(), session.Info{Name: "nameless"}); err == nil {
 		t.Error("a session without an id was created")
 	}

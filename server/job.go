@@ -83,7 +83,9 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 		return wrong
 	}
 	if p, ok := s.store().(Preparer); ok && j.keep && j.resume == nil {
-		defer p.Prepare(ctx, j.w.response.ID, j.rec.Previous, j.rec.Before)()
+		rec := j.rec
+		rec.Response = j.w.beginning()
+		defer p.Prepare(ctx, rec)()
 	}
 	err := cmp.Or(s.respond(j), j.w.err)
 	defer func() { j.count(err) }()

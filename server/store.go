@@ -56,14 +56,15 @@ type SharedStore interface {
 	Busy(ctx context.Context, id string) (bool, error)
 }
 
-// Preparer is a [Store] that can do a part of [Store.Put] for a response before the backend
-// begins it, while the backend works. So the client waits less for the first event.
+// Preparer is a [Store] that can begin with the first [Store.Put] of a response before the
+// backend begins the response, while the backend works. So the client waits less for the first
+// event.
 type Preparer interface {
 	Store
-	// Prepare gets ready for the first Put of a response with this id, which continues
-	// previous, after so many items, if it is not "". It does not wait for anything. drop
-	// removes what is left if there was no such Put.
-	Prepare(ctx context.Context, id, previous string, before int) (drop func())
+	// Prepare begins to store a response, which nobody has heard of yet. It does not wait for
+	// anything. The Put of the same object waits until it is stored; its Note may be another.
+	// drop removes what is left if there was no such Put.
+	Prepare(ctx context.Context, rec StoredObject) (drop func())
 }
 
 // EventStore is a [Store] that reads the events of a response that has ended from any of them on,

@@ -96,6 +96,15 @@ func (w *Writer) Response() *api.Response {
 	return &r
 }
 
+// beginning returns the response as Begin begins it, unless the backend gives it an id.
+func (w *Writer) beginning() *api.Response {
+	r := w.Response()
+	if r.Status = item.StatusInProgress; w.queued {
+		r.Status = item.StatusQueued
+	}
+	return r
+}
+
 // Begin accepts the request. Before Begin an error refuses the request; afterwards
 // it ends the response. The first write calls Begin. A client that asked for a
 // background response gets its answer at this time, so a slow backend should call

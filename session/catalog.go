@@ -141,11 +141,12 @@ type Catalog interface {
 	List(ctx context.Context, q Query) iter.Seq2[Info, error]
 	// Info returns the information about a session, or [ErrNotFound].
 	Info(ctx context.Context, id string) (Info, error)
-	// Create makes an empty session with the ID, Name, Path, Parent, At, Nested,
-	// Owner, Tags and Title of info, or returns [ErrExists]. A first append without
-	// Create makes a session that has only an id. The id of a deleted session can be
-	// used again once no session that was nested in it is left.
-	Create(ctx context.Context, info Info) error
+	// Create makes a session with the ID, Name, Path, Parent, At, Nested, Owner, Tags
+	// and Title of info, or returns [ErrExists]. Its log begins with first: all of it is
+	// made, or nothing. A first append without Create makes a session that has only an
+	// id. The id of a deleted session can be used again once no session that was nested
+	// in it is left.
+	Create(ctx context.Context, info Info, first ...Entry) error
 	// Rename, Label, Archive and Delete change one session, or return [ErrNotFound]. A
 	// new owner also applies to all sessions nested in it. Entries that a deleted
 	// session shares with a fork stay as long as the fork, and so do the sessions

@@ -364,9 +364,12 @@ func (m *Memory) change(id string, f func(s *memorySession) error) error {
 }
 
 // Create implements [Catalog].
-func (m *Memory) Create(_ context.Context, info Info) error {
+func (m *Memory) Create(_ context.Context, info Info, first ...Entry) error {
 	if info.ID == "" {
 		return errors.New("session: Create without an id: name the session")
+	}
+	if err := CheckSeqs(0, first); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -382,7 +385,12 @@ func (m *Memory) Create(_ context.Context, info Info) error {
 	if err := m.nameFree(s.info); err != nil {
 		return err
 	}
-	return m.add(s)
+	if err := m.add(s); err != nil {
+		return err
+	}
+	s.log = appendCloned(s.log, first)
+	s.take(first)
+	return nil
 }
 
 // nameFree returns an error if another session has the name.

@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,17 +58,17 @@ type held struct {
 	unlock  func() error // nil if it was not begun here
 
 	mu     sync.Mutex // guards the session, which several goroutines write to
+	note   string     // how it is made, until it is stored
 	events int64      // the entries of the session with the events
 	over   bool       // nothing is added any more
 }
 
-// ready is a session that is made before its response begins.
+// ready is a response that is stored before it begins.
 type ready struct {
 	*held
-	previous string
-	before   int
-	err      error
-	made     chan struct{} // closed when the other fields are set
+	rec  server.StoredObject
+	err  error
+	made chan struct{} // closed when the other fields are set
 }
 
 // stored is an entry about an object. The items that belong to it follow it.
@@ -187,6 +189,7 @@ func (f *folded) apply(n stored, items []item.Item) {
 		f.items = append(f.items, items...)
 		f.input, f.own = len(f.items), len(items)
 	case kindOutput:
+		f.begin.Made = cmp.Or(n.Made, f.begin.Made)
 		f.items = slices.Insert(f.items, f.input+min(n.At, len(f.items)-f.input), items...)
 	case kindEvents:
 		f.events = append(f.events[:min(n.First, len(f.events))], n.Events...) // a write that failed may be there too
@@ -301,8 +304,9 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		return s.let(rec.ID(), h)
 	}
 	if r := s.prepared(rec.ID()); r != nil {
-		if <-r.made; r.err == nil && r.previous == rec.Previous && r.before == rec.Before {
-			return s.begin(ctx, r.held, rec)
+		if <-r.made; r.err == nil && same(r.rec, rec) {
+			s.hold(r.held, rec)
+			return nil
 		}
 		if err := s.drop(ctx, r); err != nil {
 			return err
@@ -311,11 +315,15 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	_, err := s.In.Info(ctx, sessionOf(rec.ID()))
 	switch {
 	case errors.Is(err, session.ErrNotFound):
-		h, err := s.beginning(ctx, rec.ID(), rec.Previous, rec.Before)
-		if err != nil {
+		h, err := s.begin(ctx, rec)
+		switch {
+		case err != nil:
 			return err
+		case final(rec.Response):
+			return errors.Join(s.end(ctx, h, rec), h.unlock())
 		}
-		return s.begin(ctx, h, rec)
+		s.hold(h, rec)
+		return nil
 	case err != nil:
 		return err
 	}
@@ -339,12 +347,12 @@ func (s *Store) AddOutput(ctx context.Context, id string, at int, it item.Item) 
 	if at < 0 {
 		at = math.MaxInt32
 	}
-	bodies, err := stored{Kind: kindOutput, ID: id, At: at}.bodies([]item.Item{it})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	bodies, err := stored{Kind: kindOutput, ID: id, At: at, Made: h.note}.bodies([]item.Item{it})
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.over {
 		return server.ErrNotFound
 	}
@@ -377,28 +385,28 @@ func (s *Store) making(id string) *held {
 	return s.held[id]
 }
 
-// Prepare implements [server.Preparer]. It makes the session of the response. A killed process may
-// leave an empty one, which is not a response.
-func (s *Store) Prepare(ctx context.Context, id, previous string, before int) (drop func()) {
-	if nils.Is(s.In) {
+// Prepare implements [server.Preparer]. A killed process may leave a response that nobody has
+// heard of.
+func (s *Store) Prepare(ctx context.Context, rec server.StoredObject) (drop func()) {
+	if nils.Is(s.In) || rec.Response == nil {
 		return func() {} // Put says so
 	}
-	r := &ready{previous: previous, before: before, made: make(chan struct{})}
+	r := &ready{rec: rec, made: make(chan struct{})}
 	s.mu.Lock()
 	if s.ready == nil {
 		s.ready = map[string]*ready{}
 	}
-	s.ready[id] = r
+	s.ready[rec.ID()] = r
 	s.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		defer close(r.made)
-		r.held, r.err = s.beginning(ctx, id, previous, before)
+		r.held, r.err = s.begin(ctx, rec)
 	}()
 	return func() {
-		if s.prepared(id) == r {
+		if s.prepared(rec.ID()) == r {
 			<-r.made
-			_ = s.drop(ctx, r) // what is left of it is an empty session
+			_ = s.drop(ctx, r) // what is left of it, nobody has heard of
 		}
 	}
 }
@@ -412,7 +420,14 @@ func (s *Store) prepared(id string) *ready {
 	return r
 }
 
-// drop removes a session that is made and not needed.
+// same reports whether a response begins as it was prepared. The note is stored later.
+func same(a, b server.StoredObject) bool {
+	x, errX := a.Response.AppendJSON(nil)
+	y, errY := b.Response.AppendJSON(nil)
+	return errX == nil && errY == nil && bytes.Equal(x, y) && a.Previous == b.Previous && a.Before == b.Before && a.Background == b.Background && slices.Equal(a.Input, b.Input)
+}
+
+// drop removes a response that was prepared and does not begin.
 func (s *Store) drop(ctx context.Context, r *ready) error {
 	if r.err != nil {
 		return nil
@@ -420,64 +435,69 @@ func (s *Store) drop(ctx context.Context, r *ready) error {
 	return errors.Join(s.In.Delete(ctx, r.session.ID()), r.unlock())
 }
 
-// begin stores a response that begins in its session, and holds that.
-func (s *Store) begin(ctx context.Context, h *held, rec server.StoredObject) error {
-	err := s.write(ctx, h, rec)
-	if err != nil {
-		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
-	}
+// hold holds the session of a response that begins.
+func (s *Store) hold(h *held, rec server.StoredObject) {
+	h.note = string(rec.Note)
 	s.remember(rec.ID(), rec.Input)
-	if final(rec.Response) {
-		return h.unlock()
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held == nil {
 		s.held = map[string]*held{}
 	}
 	s.held[rec.ID()] = h
-	return nil
 }
 
-// write writes the first entries of a response.
-func (s *Store) write(ctx context.Context, h *held, rec server.StoredObject) error {
+// begin makes the session of a response, locked and with its first entries, in one write: a
+// fork of what the response continues.
+func (s *Store) begin(ctx context.Context, rec server.StoredObject) (*held, error) {
 	head := *rec.Response
 	head.Output = []item.Item{}
 	object, err := head.AppendJSON(nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := stored{Kind: kindBegin, ID: rec.ID(), Object: object, Previous: rec.Previous, Before: rec.Before, Background: rec.Background, Made: string(rec.Note)}
 	bodies, err := n.bodies(rec.Input)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = h.session.Append(ctx, bodies...)
-	return err
-}
-
-// beginning makes the session of a response, and locks it: a fork of what the response
-// continues.
-func (s *Store) beginning(ctx context.Context, id, previous string, before int) (h *held, err error) {
-	h = new(held)
-	if id = sessionOf(id); previous == "" {
-		if err = s.In.Create(ctx, session.Info{ID: id, Owner: s.Owner, Tags: []string{tag}}); err == nil {
-			h.session, err = session.Open(ctx, s.In, id)
-		}
+	h := new(held)
+	if h.session, h.unlock, err = session.OpenLocked(ctx, s.In, sessionOf(rec.ID()), nil); err != nil {
+		return nil, err
+	}
+	if rec.Previous == "" {
+		err = s.In.Create(ctx, session.Info{ID: h.session.ID(), Owner: s.Owner, Tags: []string{tag}}, after(0, bodies)...)
 	} else {
-		log, f, failed := s.open(ctx, previous)
-		switch {
-		case failed != nil:
-			return h, failed
-		case len(f.items) != before:
-			return h, server.ErrNotFound
-		}
-		h.session, err = log.Fork(ctx, int64(len(log.Log())), id)
+		err = s.fork(ctx, rec, h.session.ID(), bodies)
 	}
 	if err == nil {
-		h.unlock, err = h.session.Lock(ctx)
+		err = h.session.Refresh(ctx)
 	}
-	return h, err
+	if err != nil {
+		return nil, errors.Join(err, h.unlock())
+	}
+	return h, nil
+}
+
+// fork makes the session of a response that continues something.
+func (s *Store) fork(ctx context.Context, rec server.StoredObject, to string, bodies []session.Body) error {
+	log, f, err := s.open(ctx, rec.Previous)
+	switch {
+	case err != nil:
+		return err
+	case len(f.items) != rec.Before:
+		return server.ErrNotFound
+	}
+	at := int64(len(log.Log()))
+	return s.In.Fork(ctx, log.ID(), at, to, after(at, bodies)...)
+}
+
+// after returns entries that follow a number.
+func after(at int64, bodies []session.Body) (list []session.Entry) {
+	for i, b := range bodies {
+		list = append(list, session.Entry{Seq: at + int64(i) + 1, Body: b})
+	}
+	return list
 }
 
 func final(r *api.Response) bool {

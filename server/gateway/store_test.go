@@ -80,7 +80,9 @@ func TestStoreIsLikeMemory(t *testing.T) {
 				rec := server.StoredObject{Response: &api.Response{ID: id, Status: "in_progress", Output: []item.Item{}}, Previous: previous, Before: before, Input: items()}
 				drop := func() {}
 				if rapid.Bool().Draw(rt, "prepared") {
-					drop = durable.Prepare(ctx, id, rapid.SampledFrom([]string{previous, pick}).Draw(rt, "prepared previous"), before)
+					prepared := rec
+					prepared.Previous = rapid.SampledFrom([]string{previous, pick}).Draw(rt, "prepared previous")
+					drop = durable.Prepare(ctx, prepared)
 				}
 				both("begin "+id, func(s server.Store) error { return s.Put(ctx, rec) })
 				drop()

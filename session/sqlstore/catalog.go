@@ -262,13 +262,19 @@ func (s *Store) Info(ctx context.Context, id string) (session.Info, error) {
 func notFound(id string) error { return fmt.Errorf("%w: %q", session.ErrNotFound, id) }
 
 // Create implements [session.Catalog].
-func (s *Store) Create(ctx context.Context, i session.Info) error {
+func (s *Store) Create(ctx context.Context, i session.Info, first ...session.Entry) error {
 	if err := checkID(i.ID); err != nil {
 		return err
 	}
 	i, err := session.Labels{}.Apply(i)
 	if err != nil {
 		return err
+	}
+	var log *addition
+	if len(first) > 0 {
+		if log, err = s.encode(i.ID, 0, first); err != nil {
+			return err
+		}
 	}
 	titled := i.Title != ""
 	if titled {
@@ -277,9 +283,26 @@ func (s *Store) Create(ctx context.Context, i session.Info) error {
 		}
 	}
 	i.Title = s.seal.title(i.ID, i.Title)
-	return s.fail("writing", s.writeHeld(ctx, i.ID, func(ctx context.Context, t *tx) error {
-		return t.insert(ctx, i, titled, base{}, session.Sum{}, s.now())
-	}))
+	err = s.writeHeld(ctx, i.ID, func(ctx context.Context, t *tx) error {
+		if log == nil {
+			return t.insert(ctx, i, titled, base{}, session.Sum{}, s.now())
+		}
+		if err := t.shareTree(ctx); err != nil {
+			return err
+		}
+		if err := t.insert(ctx, i, titled, base{}, session.Sum{}, log.at); err != nil {
+			return err
+		}
+		return log.write(ctx, t)
+	})
+	if err != nil || log == nil {
+		return s.fail("writing", err)
+	}
+	s.heads.put(i.ID, head{int64(log.n), log.end})
+	s.holds.write(i.ID)
+	s.tell(i.ID)
+	s.wakes.appended(i.ID)
+	return nil
 }
 
 // Rename implements [session.Catalog].
