@@ -1010,6 +1010,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.SharedStore]()},
 	{"server", reflect.TypeFor[server.Preparer]()},
 	{"server", reflect.TypeFor[server.EventStore]()},
+	{"server", reflect.TypeFor[server.ProgressStore]()},
 	{"server", reflect.TypeFor[server.StoredObject]()},
 	{"server", reflect.TypeFor[server.Memory]()},
 	{"server", reflect.TypeFor[server.Writer]()},
