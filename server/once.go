@@ -35,11 +35,11 @@ const (
 // ErrKeyUsed means that an Idempotency-Key was used for a request with another body.
 var ErrKeyUsed = errors.New("the key was used for another request")
 
-// Rememberer is a [Keeper] that remembers the responses that were made for an
-// Idempotency-Key, so that another server over the same store finds them. The server of
-// another backend remembers them in memory. V4
+// Rememberer is a [Store] that remembers the responses that were made for an
+// Idempotency-Key, so that another server over the same store finds them. For other stores
+// the server remembers them in memory. V4
 type Rememberer interface {
-	Keeper
+	Store
 	// Claim returns the response that was made for a request with a key. body stands for the
 	// request, and the error wraps [ErrKeyUsed] if it is another one. If there is no response,
 	// made is "", and the key is reserved until release is called, once: until then another
@@ -47,9 +47,9 @@ type Rememberer interface {
 	Claim(ctx context.Context, key, body string) (made string, name func(ctx context.Context, id string) error, release func(), err error)
 }
 
-// rememberer returns the backend if it remembers keys, or nil.
+// rememberer returns the store if it remembers keys, or nil.
 func (s *Server) rememberer() Rememberer {
-	if k, ok := s.keeper().(Rememberer); ok && !nils.Is(k) {
+	if k, ok := s.store().(Rememberer); ok && !nils.Is(k) {
 		return k
 	}
 	return nil
@@ -274,8 +274,8 @@ func (c *call) repeat(s *Server, id string, body []byte) *Error {
 		return unreadable(err)
 	}
 	streams, background := isSet(req.Stream), isSet(req.Background)
-	if k := s.resumer(); k != nil && streams && background && s.job(id) == nil {
-		if known, wrong := c.stored(s, k.Events, id, -1); known {
+	if events := s.events(); events != nil && streams && background && s.job(id) == nil {
+		if known, wrong := c.stored(s, events, id, -1); known {
 			return wrong
 		}
 	}
@@ -296,6 +296,8 @@ func (c *call) repeat(s *Server, id string, body []byte) *Error {
 			return s.failure(err)
 		case j != nil && streams && background && !began:
 			return c.follow(j, -1)
+		case rec.Events != nil && streams && background && !began:
+			return c.followElsewhere(s, rec, -1)
 		case !streams && (background || ended(rec.Response)):
 			c.name(at)
 			return c.send(rec.Response)

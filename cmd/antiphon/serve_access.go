@@ -253,7 +253,7 @@ func (s *serving) begin(std stdio, env environment) error {
 func (s *serving) server(project string) (*server.Server, error) {
 	var up *server.Server
 	if s.upstreams != nil {
-		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner)}
+		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner), Log: func(err error) { s.errors.Print(err) }}
 		up = &server.Server{Backend: s.upstreams, Store: keep, ErrorLog: s.errors}
 		s.mu.Lock()
 		s.kept = append(s.kept, keep)

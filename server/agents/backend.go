@@ -27,6 +27,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/claims"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/trust"
@@ -83,10 +84,12 @@ type Backend struct {
 	// Nil means nobody. Call [Backend.SendWebhooks] too.
 	Webhook *Webhook
 
+	keysOnce sync.Once
+	keys     *claims.Book // see book
+
 	mu            sync.Mutex
 	written       map[string]int64     // how many notes the events of a response have, by its id
 	swept         time.Time            // when old events were looked for
-	claimed       map[string]string    // the session of the key that a response is named in, by the response's id, until it has begun
 	active        map[string]*active   // the responses that are being made, by id
 	unstored      map[string]string    // the sessions of responses that are not stored, by the response's id
 	busyElsewhere map[string]time.Time // sessions that others write to, and when to look again

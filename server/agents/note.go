@@ -53,9 +53,6 @@ type note struct {
 	// the server of a response did.
 	Conversation jsontext.Value `json:"conversation,omitempty"`
 	Items        jsontext.Value `json:"items,omitempty"`
-	// Body is the hash of a request with an Idempotency-Key, and ResponseID the response that
-	// was made for it.
-	Body string `json:"body,omitempty"`
 	// File is a file of a client.
 	File jsontext.Value `json:"file,omitempty"`
 }
@@ -72,7 +69,6 @@ const (
 	kindInstructions kind = "antiphon:instructions"
 	kindConversation kind = "antiphon:conversation"
 	kindItems        kind = "antiphon:conversation_items"
-	kindKey          kind = "antiphon:idempotency_key"
 	kindFile         kind = "antiphon:file"
 )
 

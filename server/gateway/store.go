@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/claims"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -42,8 +44,18 @@ type Store struct {
 	// Owner is the owner of the sessions. If it is not "", objects of others are not
 	// found. V3
 	Owner string
+	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
+	KeepKeys time.Duration
+	// Log receives errors that no request waits for. It may be nil.
+	Log func(error)
+
+	once     sync.Once
+	book     *claims.Book
+	sweeping sync.WaitGroup
+	closed   context.CancelFunc // ends the sweeping
 
 	mu    sync.Mutex
+	swept time.Time // when old keys were looked for
 	held  map[string]*held  // the responses that are being made here
 	ready map[string]*ready // the sessions of responses that have not begun yet
 	found map[string]string // the objects of items, by their ids
@@ -305,8 +317,7 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	}
 	if r := s.prepared(rec.ID()); r != nil {
 		if <-r.made; r.err == nil && same(r.rec, rec) {
-			s.hold(r.held, rec)
-			return nil
+			return s.hold(ctx, r.held, rec)
 		}
 		if err := s.drop(ctx, r); err != nil {
 			return err
@@ -322,8 +333,7 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		case final(rec.Response):
 			return errors.Join(s.end(ctx, h, rec), h.unlock())
 		}
-		s.hold(h, rec)
-		return nil
+		return s.hold(ctx, h, rec)
 	case err != nil:
 		return err
 	}
@@ -435,8 +445,15 @@ func (s *Store) drop(ctx context.Context, r *ready) error {
 	return errors.Join(s.In.Delete(ctx, r.session.ID()), r.unlock())
 }
 
-// hold holds the session of a response that begins.
-func (s *Store) hold(h *held, rec server.StoredObject) {
+// hold holds the session of a response that begins, unless another server makes the one for
+// the same key.
+func (s *Store) hold(ctx context.Context, h *held, rec server.StoredObject) error {
+	if err := s.keys().Check(ctx, rec.ID()); err != nil {
+		if errors.Is(err, claims.ErrLost) {
+			err = &server.Error{Status: http.StatusConflict, Message: "Another server makes the response for this Idempotency-Key. Please retry in a few seconds."}
+		}
+		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
+	}
 	h.note = string(rec.Note)
 	s.remember(rec.ID(), rec.Input)
 	s.mu.Lock()
@@ -445,6 +462,7 @@ func (s *Store) hold(h *held, rec server.StoredObject) {
 		s.held = map[string]*held{}
 	}
 	s.held[rec.ID()] = h
+	return nil
 }
 
 // begin makes the session of a response, locked and with its first entries, in one write: a
@@ -749,6 +767,12 @@ func named(items []item.Item, id string) (item.Item, bool) {
 
 // Close lets go of the responses that are still held.
 func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed != nil {
+		s.closed()
+	}
+	s.mu.Unlock()
+	s.sweeping.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var err error
