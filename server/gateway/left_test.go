@@ -61,7 +61,9 @@ func (s *stepped) take() []string {
 // complete when the response ends is stored with the end.
 func TestWrites(t *testing.T) {
 	up := agenttest.NewServer(t)
-	up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("one")).InPieces(1 << 20) })
+	up.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Completed(item.Assistant("one")).InPieces(1 << 20)
+	})
 	in := steps()
 	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
 	keep := &gateway.Store{In: in}

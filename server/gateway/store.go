@@ -55,7 +55,7 @@ type Store struct {
 	closed   context.CancelFunc // ends the sweeping
 
 	mu    sync.Mutex
-	swept time.Time // when old keys were looked for
+	swept time.Time         // when old keys were looked for
 	held  map[string]*held  // the responses that are being made here
 	ready map[string]*ready // the sessions of responses that have not begun yet
 	found map[string]string // the objects of items, by their ids
