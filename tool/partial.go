@@ -27,21 +27,30 @@ import (
 // list may be shorter than it must be.
 func (s *Schema) Partial(text string) (string, bool) {
 	p := partial{text: text}
-	out, state := p.value(s.inner().form)
+	state := p.value(s.inner().form)
 	if state == broken || state == absent {
 		return "", false
 	}
 	if state == whole && strings.TrimSpace(p.text[p.at:]) != "" {
 		return "", false
 	}
-	return out, true
+	return string(p.out), true
 }
 
-// partial reads the beginning of a JSON text.
+// partial reads the beginning of a JSON text. All values are written to one output, so that
+// the work is proportional to the length of the text, however deep it is.
 type partial struct {
-	text  string
-	at    int
-	depth int
+	text   string
+	at     int
+	depth  int
+	out    []byte
+	silent int // if it is not 0, nothing is written
+}
+
+func (p *partial) write(text string) {
+	if p.silent == 0 {
+		p.out = append(p.out, text...)
+	}
 }
 
 // maxPartialDepth is the depth up to which JSON is decoded.
@@ -66,41 +75,55 @@ func (p *partial) next() byte {
 	return p.text[p.at]
 }
 
-// value reads a value and returns it as complete JSON.
-func (p *partial) value(f *form) (string, state) {
-	start := p.at
-	var out string
-	var got state
-	switch c := p.next(); {
+// value reads a value and writes it as complete JSON. What it has written of a value that
+// is absent or broken is of no use.
+func (p *partial) value(f *form) (got state) {
+	c := p.next()
+	switch {
 	case c == 0:
-		return "", absent
-	case f != nil && f.never:
-		if _, got = p.value(nil); got != broken {
+		return absent
+	case f != nil && (f.never || f.entire):
+		start := p.at
+		p.silent++
+		got = p.value(nil)
+		p.silent--
+		if got == whole && !f.never {
+			p.write(p.text[start:p.at])
+			return whole
+		}
+		if got != broken {
 			got = absent
 		}
-		return "", got
+		return got
 	case c == '{' || c == '[':
 		if p.depth++; p.depth > maxPartialDepth {
-			return "", broken
+			return broken
 		}
 		if c == '{' {
-			out, got = p.object(f)
+			got = p.object(f)
 		} else {
-			out, got = p.array(f)
+			got = p.array(f)
 		}
 		p.depth--
+		return got
 	case c == '"':
-		out, got = p.string()
+		text, got := p.string()
+		p.write(text)
+		return got
 	default:
-		return p.scalar()
+		word, got := p.scalar()
+		p.write(word)
+		return got
 	}
-	if got == begun && f != nil && f.entire {
-		return "", absent
+}
+
+// end writes the end of an object or a list.
+func (p *partial) end(mark string, got state) state {
+	if got == whole {
+		p.at++
 	}
-	if got == whole && (f == nil || f.entire) {
-		return p.text[jsonx.SkipSpace(p.text, start):p.at], whole
-	}
-	return out, got
+	p.write(mark)
+	return got
 }
 
 // scalar reads a number, true, false or null.
@@ -178,55 +201,68 @@ func cutString(s string) string {
 }
 
 // object reads an object. A member that is not there yet is left out.
-func (p *partial) object(f *form) (string, state) {
-	var b strings.Builder
-	b.WriteByte('{')
+func (p *partial) object(f *form) state {
+	p.write("{")
 	p.at++
+	shown := 0
 	for first := true; ; first = false {
 		switch c := p.next(); {
 		case c == 0:
-			return b.String() + "}", begun
+			return p.end("}", begun)
 		case c == '}' && (first || !p.endsInComma()):
-			p.at++
-			return b.String() + "}", whole
+			return p.end("}", whole)
 		case c != '"':
-			return "", broken
+			return broken
 		}
 		name, got := p.string()
 		switch got {
 		case broken:
-			return "", broken
+			return broken
 		case begun:
-			return b.String() + "}", begun
+			return p.end("}", begun)
 		}
 		switch p.next() {
 		case 0:
-			return b.String() + "}", begun
+			return p.end("}", begun)
 		case ':':
 			p.at++
 		default:
-			return "", broken
+			return broken
 		}
-		member, known := f.partOf(name)
-		value, got := p.value(member)
+		if member, known := f.partOf(name); !known {
+			p.silent++
+			got = p.value(nil)
+			p.silent--
+		} else if got = p.part(shown, name+":", member); got != absent {
+			shown++
+		}
 		if got == broken {
-			return "", broken
-		}
-		if known && got != absent {
-			if b.Len() > 1 {
-				b.WriteByte(',')
-			}
-			b.WriteString(name + ":" + value)
+			return broken
 		}
 		switch c := p.next(); {
 		case c == 0:
-			return b.String() + "}", begun
+			return p.end("}", begun)
 		case c == ',':
 			p.at++
 		case c != '}':
-			return "", broken
+			return broken
 		}
 	}
+}
+
+// part reads a member or an element after so many others that are shown. One that is not
+// there yet leaves nothing in the output.
+func (p *partial) part(others int, label string, f *form) state {
+	before := len(p.out)
+	if others > 0 {
+		p.write(",")
+	}
+	p.write(label)
+	got := p.value(f)
+	if got == absent {
+		p.out = p.out[:before]
+	}
+	return got
 }
 
 // endsInComma reports whether a comma precedes the place, where no value follows.
@@ -236,41 +272,37 @@ func (p *partial) endsInComma() bool {
 }
 
 // array reads an array. An element that is not there yet is left out; it is the last.
-func (p *partial) array(f *form) (string, state) {
-	var b strings.Builder
-	b.WriteByte('[')
+func (p *partial) array(f *form) state {
+	p.write("[")
 	p.at++
+	shown := 0
 	for i := 0; ; i++ {
 		switch c := p.next(); {
 		case c == 0:
-			return b.String() + "]", begun
+			return p.end("]", begun)
 		case c == ']' && (i == 0 || !p.endsInComma()):
-			p.at++
-			return b.String() + "]", whole
+			return p.end("]", whole)
 		case c == ']' || c == '}' || c == ',' || c == ':':
-			return "", broken
+			return broken
 		}
 		var elem *form
 		if f != nil {
 			elem = f.element(i)
 		}
-		value, got := p.value(elem)
-		if got == broken {
-			return "", broken
-		}
-		if got != absent {
-			if b.Len() > 1 {
-				b.WriteByte(',')
-			}
-			b.WriteString(value)
+		switch p.part(shown, "", elem) {
+		case broken:
+			return broken
+		case begun, whole:
+			shown++
+		case absent:
 		}
 		switch c := p.next(); {
 		case c == 0:
-			return b.String() + "]", begun
+			return p.end("]", begun)
 		case c == ',':
 			p.at++
 		case c != ']':
-			return "", broken
+			return broken
 		}
 	}
 }

@@ -5,6 +5,7 @@ package tool
 
 import (
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,30 @@ func TestPartial(t *testing.T) {
 	}
 	if _, ok := s.Partial(strings.Repeat(`{"any":[`, 20_000)); ok {
 		t.Error("the depth has no bound")
+	}
+}
+
+// G3: the work for a text is proportional to its length, however deep it is: a model may
+// write ten thousand brackets.
+func TestPartialDeep(t *testing.T) {
+	s, err := NewSchema[invoice]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		`{"any":` + strings.Repeat(`[`, 9_990), `{"any":` + strings.Repeat(`[`, 9_990) + strings.Repeat(`]`, 9_990) + `}`,
+		`{"raw":` + strings.Repeat(`{"a":`, 9_990), `{"strange":` + strings.Repeat(`{"a":`, 9_990) + `1` + strings.Repeat(`}`, 9_990) + `}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out, ok := s.Partial(text)
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 50*uint64(len(text)) {
+			t.Errorf("%.20s…: %d bytes were needed for %d", text, got, len(text))
+		}
+		if !ok || !jsontext.Value(out).IsValid() {
+			t.Errorf("%.20s…: %.40s, %v", text, out, ok)
+		}
 	}
 }
 
