@@ -38,9 +38,14 @@ type Denial struct {
 // Denials says which permissions a run probably lacked, from how it ended and from what
 // it put out. The system does not report what it refused, so this goes by the usual
 // texts of errors: it misses programs that print others, and a program can print such
-// a text for another reason. A run that succeeded has no denials.
+// a text for another reason.
+//
+// A program that goes on after an error may end with success. Pass only what such a run
+// wrote to its standard error: what it wrote elsewhere is its result, which can be about
+// anything. Of these lines count those about something that the user may do and the profile
+// does not allow.
 func (r *Run) Denials(end Exit, output string) (list []Denial) {
-	if r.cmd == nil || r.profile.Unconfined || end.Code == 0 {
+	if r.cmd == nil || r.profile.Unconfined {
 		return nil
 	}
 	add := func(d Denial) {
@@ -69,6 +74,9 @@ func (r *Run) Denials(end Exit, output string) (list []Denial) {
 	}
 	for _, line := range lines {
 		d, ok := reader.denial(line)
+		if end.Code == 0 {
+			ok = ok && r.certain(d, line)
+		}
 		if ok && (d.Permission != PermissionNetwork || r.proxy == nil || len(r.proxy.refusals()) == 0) {
 			add(d)
 		}
@@ -96,6 +104,9 @@ var (
 	busy       = lazyregexp.New(`(?i)device or resource busy|EBUSY|cross-device link|EXDEV`) // of what something is mounted on
 	unwritten  = lazyregexp.New(`(?i)read-only file system|EROFS`)
 	absolute   = lazyregexp.New("(?:^|[\\s'\"`:=(,<>|‘“])(/[^\\s'\"`:;,()<>|‘’“”]+)")
+	forked     = lazyregexp.New(`(?i)cannot fork|fork: retry|file too large`)
+	creating   = lazyregexp.New(`(?i)creat|touch|mkdir|writ|save|copy|move|rename`)
+	own        = lazyregexp.New(`(?i)\b127\.[0-9.]+\b|\blocalhost\b|\[?::1\]?`)
 	quoted     = lazyregexp.New("'([^']+)'|\"([^\"]+)\"|`([^`']+)['`]|‘([^’]+)’|“([^”]+)”")
 )
 
@@ -130,6 +141,48 @@ func (p denialReader) denial(line string) (Denial, bool) {
 		return p.pathDenial(line)
 	}
 	return Denial{}, false
+}
+
+// certain reports whether a line of a run that succeeded is about a lack of permission and
+// nothing else: what it names can be used without the sandbox.
+func (r *Run) certain(d Denial, line string) bool {
+	switch d.Permission {
+	case PermissionNetwork:
+		return !own.MatchString(line)
+	case PermissionLimit:
+		return forked.MatchString(line)
+	case PermissionWrite:
+		says := refused.MatchString(line) || busy.MatchString(line) || creating.MatchString(strings.ReplaceAll(line, d.Path, ""))
+		if d.Path == "" || !says && !r.redirectsTo(d.Path) {
+			return false
+		}
+		at := d.Path
+		if _, exists := existing(at); !exists {
+			at = filepath.Dir(at)
+		}
+		return mayUse(at, true)
+	case PermissionRead:
+		return d.Path != "" && mayUse(d.Path, false)
+	case PermissionSystem:
+	}
+	return true
+}
+
+// redirectsTo reports whether an argument of the command, such as a script, writes to a path
+// by a redirection: shells say of it only that there is no such file.
+func (r *Run) redirectsTo(path string) bool {
+	return slices.ContainsFunc(r.cmd.Args, func(arg string) bool {
+		for {
+			before, after, found := strings.Cut(arg, path)
+			if !found {
+				return false
+			}
+			if strings.HasSuffix(strings.TrimRight(before, " \t'\"|&"), ">") {
+				return true
+			}
+			arg = after
+		}
+	})
 }
 
 func (p *Profile) lacksNetwork() bool { return !p.Network || len(p.Hosts) > 0 }
@@ -204,6 +257,7 @@ func (p denialReader) about(text, line string) (Denial, bool) {
 	}
 	isRefused := refused.MatchString(line)
 	outside := !relative || isRefused || strings.HasPrefix(text, "../")
+	creates := creating.MatchString(strings.ReplaceAll(line, text, ""))
 	switch {
 	case within(real, p.view.hidden):
 		return denied(PermissionRead, "the sandbox hides ")
@@ -219,10 +273,10 @@ func (p denialReader) about(text, line string) (Denial, bool) {
 		if isRefused {
 			return denied(PermissionWrite, "the sandbox does not allow writing ")
 		}
-	case exists && outside:
+	case exists && outside && !creates:
 		return denied(PermissionRead, "the sandbox does not show ")
 	case outside:
-		if _, folder := existing(filepath.Dir(path)); folder {
+		if _, folder := existing(filepath.Dir(path)); folder || exists {
 			return denied(PermissionWrite, "the sandbox does not allow writing outside of the workspace: ")
 		}
 	}

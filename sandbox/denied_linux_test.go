@@ -39,22 +39,83 @@ func TestDenials(t *testing.T) {
 			needs(t, p)
 			cmd := exec.Command("/bin/sh", "-c", script)
 			cmd.Dir = g.path("workspace")
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
+			var out, errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &errs
 			run, err := sandbox.Command(context.Background(), p, cmd)
 			g.must(err)
 			g.must(run.Start())
 			end, err := run.Wait()
 			g.must(err)
+			text := errs.String()
+			if end.Code != 0 {
+				text = out.String() + text
+			}
 			var got sandbox.Permission
-			if list := run.Denials(end, out.String()); len(list) > 0 {
+			if list := run.Denials(end, text); len(list) > 0 {
 				got = list[0].Permission
 				if list[0].Path != "" && !strings.HasPrefix(list[0].Path, g.dir) && list[0].Path != "/usr/new" {
 					t.Errorf("%s: %+v", script, list)
 				}
 			}
 			if got != want {
-				t.Errorf("%s %v: %q, not %q: %+v %s", script, without, got, want, end, &out)
+				t.Errorf("%s %v: %q, not %q: %+v %s", script, without, got, want, end, text)
+			}
+		}
+	}
+}
+
+// TestDenialsOfSuccess proves that a program that goes on after an error of the sandbox, and
+// ends with success, gets the missing permission named; and that the texts of errors
+// that are about something else are not taken for it.
+func TestDenialsOfSuccess(t *testing.T) {
+	g := newGround(t, setting{})
+	t.Setenv("HOME", g.path("home"))
+	t.Setenv("PATH", "/usr/bin:/bin:/usr/sbin:/sbin")
+	outside, id := g.path("outside"), g.path("home/.ssh/id")
+	for script, want := range map[string]sandbox.Permission{
+		"touch " + outside + "/new; echo done":                                  sandbox.PermissionWrite,
+		"bash -c 'echo x > " + outside + "/new; true'":                          sandbox.PermissionWrite,
+		"bash -c '" + outside + "/new; true'":                                   "",
+		"mkdir " + outside + "/a/b || true":                                     "", // nobody could
+		"mkdir " + outside + "/folder || true":                                  sandbox.PermissionWrite,
+		"cp file " + outside + "/file; true":                                    sandbox.PermissionWrite,
+		"cat " + outside + "/file || echo none":                                 sandbox.PermissionRead,
+		"cat " + id + " file; true":                                             sandbox.PermissionRead,
+		"unshare -Ur true; true":                                                sandbox.PermissionSystem,
+		"echo 'curl: (6) Could not resolve host: example.invalid' >&2":          sandbox.PermissionNetwork,
+		"echo 'sh: Cannot fork' >&2":                                            sandbox.PermissionLimit,
+		"echo 'dial tcp 127.0.0.1:5432: connect: connection refused' >&2":       "",
+		"cat missing; true":                                                     "",
+		"cat " + outside + "/missing; true":                                     "",
+		"ls " + g.path("nowhere") + "; true":                                    "",
+		"echo \"touch: cannot touch '" + outside + "/new': Permission denied\"": "", // a log, on standard output
+		"echo 'write: resource temporarily unavailable, trying again' >&2":      "",
+		"echo 'cat: /proc/1/no-such-file: Permission denied' >&2":               "",
+		"echo 'the file is on a read-only file system' >&2":                     "",
+		"chmod 000 file; cat file; touch done":                                  "",
+	} {
+		for _, without := range [][]sandbox.Part{nil, {sandbox.Namespaces}} {
+			p := sandbox.Workspace(g.path("workspace"))
+			p.Without = without
+			needs(t, p)
+			_ = os.Remove(g.path("workspace/file")) // an earlier script changed its mode
+			g.must(os.WriteFile(g.path("workspace/file"), nil, 0o600))
+			cmd := exec.Command("/bin/sh", "-c", script)
+			cmd.Dir = g.path("workspace")
+			var out, errs bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &errs
+			run, err := sandbox.Command(context.Background(), p, cmd)
+			g.must(err)
+			g.must(run.Start())
+			end, err := run.Wait()
+			g.must(err)
+			var got sandbox.Permission
+			list := run.Denials(end, errs.String())
+			if len(list) > 0 {
+				got = list[0].Permission
+			}
+			if got != want || end.Code != 0 {
+				t.Errorf("%s %v: %q, not %q: %+v %+v %s", script, without, got, want, list, end, &errs)
 			}
 		}
 	}

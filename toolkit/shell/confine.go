@@ -192,10 +192,15 @@ func widening(own, p sandbox.Profile) string {
 // lacked.
 const mostSearched = 32 << 10
 
-// lacked says what the sandbox refused to a command that failed: the first of it in a few
-// words, for the person, and all with what to do, for the model. It returns "" if it refused nothing.
+// lacked says what the sandbox refused to a command: the first of it in a few words, for
+// the person, and all with what to do, for the model. It returns "" if it refused nothing. Of a
+// command that succeeded, the output is not searched unless it has the errors as well.
 func (p *process) lacked(run *sandbox.Run, end sandbox.Exit, stdout, stderr *spool.Spool) (first, note string) {
-	list := run.Denials(end, tailOf(stdout)+"\n"+tailOf(stderr))
+	text := tailOf(stderr)
+	if end.Code != 0 || p.joinsErrors() {
+		text = tailOf(stdout) + "\n" + text
+	}
+	list := run.Denials(end, text)
 	if len(list) == 0 {
 		return "", ""
 	}
@@ -214,6 +219,14 @@ func (p *process) lacked(run *sandbox.Run, end sandbox.Exit, stdout, stderr *spo
 		}
 	}
 	return reasons[0], "[" + strings.Join(reasons, "; ") + "; " + p.howToAsk(wants, hosts) + "]"
+}
+
+// joinsErrors reports whether the command is a script that writes errors to the output, as
+// in make 2>&1 | tail.
+func (p *process) joinsErrors() bool {
+	return slices.ContainsFunc(p.argv, func(arg string) bool {
+		return strings.Contains(arg, "2>&1") || strings.Contains(arg, "&>") || strings.Contains(arg, "|&")
+	})
 }
 
 // mostPlanted is how many of the files that a command made for other programs are named.

@@ -93,6 +93,27 @@ func TestCommandIsConfined(t *testing.T) {
 	}
 }
 
+// A11: a script that goes on after an error of the sandbox and ends with success says all the
+// same what it lacked, and how to ask for it. What it prints as its result is not
+// taken for errors.
+func TestCommandGoesOn(t *testing.T) {
+	needSandbox(t)
+	k := commandKit(t, Options{})
+	outside := filepath.Join(t.TempDir(), "made")
+	lacks := "done\n[the sandbox does not allow writing outside of the workspace: " + outside + `; to ask the user for it, call the tool again with "sandbox": "full" and a short "why"]`
+	for script, want := range map[string]string{
+		"echo x > " + outside + "; echo done >&2":                           lacks,
+		"touch " + outside + " 2>&1 | cat; echo done":                       lacks,
+		"touch " + outside + " 2>/dev/null; echo done":                      "done",
+		"echo \"touch: cannot touch '" + outside + "': Permission denied\"": outside + "': Permission denied",
+	} {
+		o := k.Call("run_command", kittest.Args{"command": []string{"bash", "-c", script}})
+		if got := strings.TrimSpace(o.Content.Display()); o.Failed || !strings.HasSuffix(got, want) || strings.Contains(want, "[") != strings.Contains(got, "the sandbox") {
+			t.Errorf("%s: %v %s", script, o.Failed, got)
+		}
+	}
+}
+
 // A11: what a command lacks is said also by the API's own shell, which cannot ask.
 func TestShellToolIsConfined(t *testing.T) {
 	needSandbox(t)

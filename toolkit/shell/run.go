@@ -278,10 +278,11 @@ func (p *process) exec(ctx context.Context) (*ended, error) {
 		return e, fmt.Errorf("waiting for the command: %w", err)
 	default:
 		e.code, e.left = end.Code, end.Rest
+		var first string
+		first, e.lacked = p.lacked(run, end, e.stdout, e.stderr)
 		if end.Code != 0 {
 			e.problem = p.failure(end)
-			var first string
-			if first, e.lacked = p.lacked(run, end, e.stdout, e.stderr); first != "" {
+			if first != "" {
 				e.problem += "; " + first
 			}
 		}
