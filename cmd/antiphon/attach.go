@@ -29,13 +29,19 @@ type attached struct {
 	show  *printer
 
 	shown    int64                   // the number of the last entry that was shown
+	began    bool                    // a run is under way, as far as passes was told
 	asks     []agent.PendingApproval // that the person was not asked about yet
 	asked    map[string]bool         // calls that they were asked about
 	inside   int                     // subagents that are at work
 	stopped  *session.Stopped        // how the run ended, or nil
 	delivers int                     // how often the person said something
-	live     string                  // the text of a message that was shown before its entry
+	live     strings.Builder         // the text of a message that was shown before its entry
+	behind   bool                    // more of it has come than is shown before its entry
 }
+
+// mostUnsettled is how many bytes of a message are shown before its entry: pieces can come
+// without an end.
+const mostUnsettled = 1 << 20
 
 // lookAfter is how long the log of an attached session may stay silent before it is checked
 // that its holder is still there.
@@ -91,24 +97,39 @@ func holderOf(busy error) string {
 	return who
 }
 
-// begin shows the run that is under way from its start, and says the prompt.
+// passes takes an entry that is not shown.
+func (a *attached) passes(e session.Entry) {
+	a.show.calls.Add(e)
+	a.show.setup.Apply(e.Body)
+	a.shown = e.Seq
+	switch e.Body.(type) {
+	case session.RunStarted:
+		a.began = true
+	case session.Stopped:
+		a.began = false
+	}
+}
+
+// begin shows the run that is under way from its start, and says the prompt. The log may
+// lack entries that have passed.
 func (a *attached) begin(ctx context.Context, log []session.Entry, prompt ...item.Item) error {
 	from := len(log)
-	for i, e := range slices.Backward(log) {
+	if a.began {
+		from = 0
+	}
+	for i, e := range log {
 		switch e.Body.(type) {
-		case session.Stopped:
 		case session.RunStarted:
-			from = i
-		default:
-			continue
+			from, a.began = i, true
+		case session.Stopped:
+			from, a.began = len(log), false
 		}
-		break
 	}
+	began := a.began
 	for _, e := range log[:from] {
-		a.show.calls.Add(e)
-		a.show.setup.Apply(e.Body)
+		a.passes(e)
 	}
-	a.shown = int64(from)
+	a.began = began
 	if len(prompt) == 0 {
 		return nil
 	}
@@ -197,8 +218,7 @@ func (a *attached) left(ctx context.Context, err error) error {
 // take shows an event, and notes what an entry asks of the person.
 func (a *attached) take(ev agent.Event) error {
 	if d, ok := ev.(agent.Delta); ok {
-		a.live += d.Text
-		return a.show.show(d)
+		return a.takePiece(d)
 	}
 	e, ok := ev.(agent.Recorded)
 	if !ok {
@@ -229,10 +249,24 @@ func (a *attached) take(ev agent.Event) error {
 	return a.show.show(e)
 }
 
+// takePiece shows a piece of a message that has no entry yet.
+func (a *attached) takePiece(d agent.Delta) error {
+	if a.behind || a.live.Len()+len(d.Text) > mostUnsettled {
+		if !a.behind {
+			a.show.endLine()
+			fmt.Fprintln(a.std.err, "   (the message is long: its rest is shown when it is complete)")
+		}
+		a.behind = true
+		return nil
+	}
+	a.live.WriteString(d.Text)
+	return a.show.show(d)
+}
+
 // settle ends a text that was shown before its entry: what the entry has more is added, and a
 // text that differs or has no entry does not count as shown.
 func (a *attached) settle(e agent.Recorded) {
-	live := a.live
+	live := a.live.String()
 	switch b := e.Body.(type) {
 	case session.OutputItem:
 		m, err := item.As[item.Message](b.Item)
@@ -241,14 +275,16 @@ func (a *attached) settle(e agent.Recorded) {
 		}
 		if rest, same := strings.CutPrefix(m.Content.Display(), live); same && live != "" {
 			a.show.text(rest)
-			a.live = ""
+			a.live.Reset()
+			a.behind = false
 			return
 		}
 	case session.RunStarted, session.TurnStarted, session.TurnEnded, session.Stopped:
 	default:
 		return
 	}
-	if a.live = ""; live != "" {
+	a.live.Reset()
+	if a.behind = false; live != "" {
 		a.show.endLine()
 		a.show.spoke = false
 	}

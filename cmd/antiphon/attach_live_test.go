@@ -5,11 +5,17 @@ package main
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -39,5 +45,66 @@ func TestLiveTextIsShownOnce(t *testing.T) {
 		if out.String() != want {
 			t.Errorf("%q, want %q", out.String(), want)
 		}
+	}
+}
+
+// A message whose pieces never end is shown up to a limit, and the rest with its entry. V5
+func TestLiveTextHasLimit(t *testing.T) {
+	t.Parallel()
+	piece := strings.Repeat("x", mostUnsettled/4)
+	var out, errs bytes.Buffer
+	std := stdio{out: &out, err: &errs}
+	a := &attached{std: std, show: newPrinter(std, environment{})}
+	for range 8 {
+		if err := a.take(agent.Delta{Kind: agent.DeltaText, Text: piece}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.Len() > mostUnsettled+1 || a.live.Len() > mostUnsettled || strings.Count(errs.String(), "its rest is shown when it is complete") != 1 {
+		t.Errorf("%d bytes shown, %d kept, %s", out.Len(), a.live.Len(), &errs)
+	}
+	whole := agent.Recorded{Entry: session.Entry{Body: session.OutputItem{Item: item.Assistant(strings.Repeat(piece, 8))}}}
+	if err := a.take(whole); err != nil || strings.Count(out.String(), "x") != 8*len(piece) {
+		t.Errorf("%v, %d of %d bytes are shown", err, strings.Count(out.String(), "x"), 8*len(piece))
+	}
+	out.Reset()
+	if err := a.take(agent.Delta{Kind: agent.DeltaText, Text: "next"}); err != nil || out.String() != "next" {
+		t.Errorf("%v, %q", err, &out)
+	}
+}
+
+// A server that sends a log without an end does not fill the memory: only the end of the log is
+// kept, what comes before it is counted, and after the limit the session is left. V5
+func TestEndlessLog(t *testing.T) {
+	t.Parallel()
+	entry, err := session.AppendEntry(nil, session.Entry{Seq: 7, Body: session.InputItem{Item: item.User(strings.Repeat("words ", 100))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, after, _ := bytes.Cut(entry, []byte(`"seq":7`))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "event: session\ndata: {\"id\":\"s\",\"entries\":%d}\n\n", int64(1)<<60)
+		for n := 1; r.Context().Err() == nil; n++ {
+			fmt.Fprintf(w, "event: entry\ndata: %s\"seq\":%d%s\n\n", before, n, after)
+		}
+	}))
+	defer server.Close()
+	const limit, most = 1 << 20, 20_000
+	r := &remote{client: &sessions.Client{URL: server.URL, Limit: limit}, id: "s", most: most}
+	passed := int64(0)
+	log, err := r.read(t.Context(), "s", func(e session.Entry) {
+		if passed++; e.Seq != passed {
+			t.Fatalf("entry %d, want %d", e.Seq, passed)
+		}
+	}, func() {})
+	if !errors.Is(err, sessions.ErrLimit) || log != nil || passed < (limit-2*most)/int64(len(entry)+40) {
+		t.Errorf("%d entries, %d passed: %v", len(log), passed, err)
+	}
+	for ev, err := range r.watch(t.Context(), "s", 0) {
+		if err != nil && !errors.Is(err, sessions.ErrLimit) {
+			t.Error(err)
+		}
+		_ = ev
 	}
 }

@@ -30,6 +30,7 @@ const serverKey = "ANTIPHON_SERVER_KEY"
 type remote struct {
 	client *sessions.Client
 	id     string
+	most   int // how many bytes of a log are kept
 
 	mu    sync.Mutex
 	state sessions.Session // as the server told last
@@ -62,7 +63,7 @@ func remoteClient(address string, env environment) (*sessions.Client, string, er
 	if base.Path, err = url.PathUnescape(path[:cut]); err != nil {
 		return nil, "", usage(fmt.Errorf("--attach: %w", err))
 	}
-	c := &sessions.Client{URL: base.String(), Key: env[serverKey]}
+	c := &sessions.Client{URL: base.String(), Key: env[serverKey], Limit: mostFromServer}
 	if err := sessions.CheckURL(c.URL); err != nil {
 		return nil, "", usage(fmt.Errorf("--attach: %w", err))
 	}
@@ -85,15 +86,45 @@ func refusedThere(err error, host string) error {
 	return usage(fmt.Errorf("the server %s: %s", visible(host), text))
 }
 
-func (r *remote) entries(ctx context.Context, id string) (log []session.Entry, err error) {
+const (
+	// mostFromServer is how many bytes of a log are taken from a server at a time.
+	mostFromServer = 1 << 30
+	// mostOfLog is how many bytes of it are kept: a server can send a log without an end.
+	mostOfLog = 64 << 20
+	// longLog is the size from which on a person is told that the log is still being read.
+	longLog = 16 << 20
+)
+
+// entries returns the end of a log, as much of it as is kept.
+func (r *remote) entries(ctx context.Context, id string) ([]session.Entry, error) {
+	return r.read(ctx, id, func(session.Entry) {}, func() {})
+}
+
+// read returns the end of a log, as much of it as is kept, and passes what comes before it to
+// another function. It calls long once if the log is long, before it has all of it.
+func (r *remote) read(ctx context.Context, id string, before func(session.Entry), long func()) (log []session.Entry, err error) {
+	var sizes []int
+	all, kept := 0, 0
 	for ev, err := range r.client.Read(ctx, r.id, id, 0) {
 		if err != nil {
 			return nil, err
 		}
 		r.tell(ev)
-		if ev.Entry != nil {
-			log = append(log, *ev.Entry)
+		if ev.Entry == nil {
+			continue
 		}
+		if all < longLog && all+ev.Size >= longLog {
+			long()
+		}
+		all, kept = all+ev.Size, kept+ev.Size
+		log, sizes = append(log, *ev.Entry), append(sizes, ev.Size)
+		drop := 0
+		for ; kept > r.most && drop < len(log)-1; drop++ {
+			before(log[drop])
+			log[drop] = session.Entry{}
+			kept -= sizes[drop]
+		}
+		log, sizes = log[drop:], sizes[drop:]
 	}
 	return log, ctx.Err()
 }
@@ -200,7 +231,7 @@ func (c *chatCommand) runRemote(ctx context.Context, std stdio, env environment,
 		fmt.Fprintf(t.std.err, "antiphon: the connection to %s is lost (%s); trying again\n", visible(u.Host), printable(env.Hide(err.Error())))
 	}
 	err = t.guarded(func() error {
-		return refusedThere(t.visitRemote(ctx, &remote{client: client, id: found.ID, state: found}, u.Host), u.Host)
+		return refusedThere(t.visitRemote(ctx, &remote{client: client, id: found.ID, most: mostOfLog, state: found}, u.Host), u.Host)
 	})
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -227,18 +258,27 @@ func reach(ctx context.Context, client *sessions.Client, name string) (sessions.
 
 // visitRemote is like visit for a session at a server.
 func (t *dialogue) visitRemote(ctx context.Context, r *remote, host string) error {
-	log, err := r.entries(ctx, r.id)
+	t.printer(func(func(session.Entry) bool) {})
+	v := &visitor{t: t, there: r, attached: &attached{runCommand: t.run, std: t.std, who: t.who, src: r, info: session.Info{ID: r.id}, show: t.print, asked: map[string]bool{}}}
+	log, err := r.read(ctx, r.id, func(e session.Entry) {
+		v.passes(e)
+		t.count(e)
+	}, func() {
+		fmt.Fprintf(t.std.err, "antiphon: the log of %s is long; it is being read\n", printable(t.name()))
+	})
 	if err != nil {
 		return err
 	}
-	t.printer(slices.Values(log[:0]))
-	v := &visitor{t: t, there: r, attached: &attached{runCommand: t.run, std: t.std, who: t.who, src: r, info: session.Info{ID: r.id}, show: t.print, asked: map[string]bool{}}}
+	if v.shown > 0 {
+		fmt.Fprintf(t.std.err, "antiphon: the log is too long for this terminal: its first %d entries are counted and not kept\n", v.shown)
+	}
+	kept := v.shown
 	if err := v.begin(ctx, log); err != nil {
 		return err
 	}
-	v.counted(log[:v.shown], true)
+	v.counted(log[:v.shown-kept], true)
 	fmt.Fprintf(t.std.err, "antiphon: attached to %s: what you type is said to it, Esc stops its work, and leaving leaves it as it is\n", printable(t.name()))
-	if underWayIn(slices.Values(log)) > 0 {
+	if v.began {
 		v.works(ctx)
 	} else if v.asks, err = r.pending(ctx); err != nil {
 		return err

@@ -49,6 +49,10 @@ type Client struct {
 	// Patience is how long the server may send nothing of a stream, not even a comment,
 	// until the connection counts as lost. 0 means 45 seconds.
 	Patience time.Duration
+	// Limit is how many bytes of events one call of Read or Watch takes, over all its
+	// connections; 0 means no limit. What the server sends beyond it ends the call with
+	// [ErrLimit].
+	Limit int64
 
 	link link
 }
@@ -62,7 +66,12 @@ type Event struct {
 	// Text is more of a message that the model writes, if the server runs the session itself.
 	// No piece is yielded twice, also if the connection was lost meanwhile.
 	Text *Text
+	// Size is the length of the event's data as the server sent it, in bytes.
+	Size int
 }
+
+// ErrLimit is the error of a server that sends more than [Client].Limit.
+var ErrLimit = errors.New("the server sends more events than the limit allows")
 
 // usualPatience is three times the silence of a server.
 const usualPatience = 3 * usualSilence
@@ -151,8 +160,9 @@ func (c *Client) Read(ctx context.Context, id, log string, after int64) iter.Seq
 func (c *Client) stream(ctx context.Context, id, log string, after int64, follow bool) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var wrote Text
+		var taken int64
 		for try := (retry{}); ; {
-			s := streaming{c: c, id: id, log: log, after: after, follow: follow, wrote: wrote}
+			s := streaming{c: c, id: id, log: log, after: after, follow: follow, wrote: wrote, taken: &taken}
 			more := s.run(ctx, func(ev Event) bool {
 				try = retry{}
 				return yield(ev, nil)
@@ -179,9 +189,10 @@ type streaming struct {
 	id, log string
 	after   int64 // the last entry that was yielded
 	follow  bool
-	end     int64 // the last entry when the stream began
-	wrote   Text  // where the text that was yielded ends
-	err     error // why it ended
+	end     int64  // the last entry when the stream began
+	wrote   Text   // where the text that was yielded ends
+	taken   *int64 // bytes, of all connections of the stream
+	err     error  // why it ended
 }
 
 // errBroken is why a stream ended, if the server just closed it.
@@ -209,12 +220,21 @@ func (s *streaming) run(ctx context.Context, yield func(Event) bool) (more bool)
 		return true
 	}
 	s.c.link.found(s.c.Lost)
-	events := sse.NewReader(&heard{resp.Body, func() { silent.Reset(s.c.patience()) }}, sse.Options{MaxEvent: mostAnswer})
+	events := sse.NewReader(&heard{resp.Body, func(n int) error {
+		silent.Reset(s.c.patience())
+		if *s.taken += int64(n); s.c.Limit > 0 && *s.taken > s.c.Limit {
+			return ErrLimit
+		}
+		return nil
+	}}, sse.Options{MaxEvent: mostAnswer})
 	for {
 		ev, err := events.Next()
 		switch {
 		case errors.Is(err, io.EOF) && !s.follow && s.after >= s.end:
 			return false
+		case errors.Is(err, ErrLimit):
+			s.err = &finalError{fmt.Errorf("%w: %d bytes", ErrLimit, s.c.Limit)}
+			return true
 		case errors.Is(err, io.EOF), err == nil && ev.Unterminated:
 			s.err = errBroken
 			return true
@@ -227,6 +247,7 @@ func (s *streaming) run(ctx context.Context, yield func(Event) bool) (more bool)
 			s.err = err
 			return true
 		}
+		one.Size = len(ev.Data)
 		if ok && !yield(one) {
 			return false
 		}
@@ -290,16 +311,19 @@ func (c *Client) patience() time.Duration {
 	return usualPatience
 }
 
-// heard calls something when something was read.
+// heard calls something with the number of bytes when something was read. Its error ends
+// the reading.
 type heard struct {
 	io.Reader
-	something func()
+	something func(n int) error
 }
 
 func (h *heard) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if n > 0 {
-		h.something()
+		if problem := h.something(n); problem != nil {
+			return 0, problem
+		}
 	}
 	return n, err
 }
