@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
 	"github.com/antiphon-go/antiphon/item"
@@ -122,7 +123,7 @@ func (f *File) disarm(from []origin) {
 	}
 	for _, c := range view.Open() {
 		if c.Imported {
-			f.strange(from[c.Seq-1].line, fmt.Sprintf("the call of %s is asked about whatever allows it", c.Item.Name()))
+			f.strange(from[c.Seq-1].line, fmt.Sprintf("the call of %s is asked about whatever allows it", plan.ToolName(c.Item)))
 		}
 	}
 	if len(f.Warnings) > warned {

@@ -9,7 +9,9 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -23,11 +25,14 @@ const stolen = "CANARY-5d2e"
 
 // hostileCase is a folder with a hostile file, main.md, and what it wants to reach.
 type hostileCase struct {
+	path      string
 	attempt   string
+	seen      string // what the program says of the attempt, or ""
 	dir, work string
 	mark      string // a file that exists if a program ran
 	env       []string
 	evil      *atomic.Int64 // requests to the stranger's host
+	links     []string      // links that the file brings
 	outside   string        // a folder that no file may change
 	before    string        // what is in it, as listed says
 }
@@ -41,7 +46,8 @@ func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hos
 	}
 	archive := txtar.Parse(data)
 	dir := t.TempDir()
-	h := &hostileCase{attempt: strings.TrimSpace(string(archive.Comment)), dir: dir, evil: asked}
+	attempt, seen, _ := strings.Cut(strings.TrimSpace(string(archive.Comment)), "\nSeen: ")
+	h := &hostileCase{path: path, attempt: attempt, seen: seen, dir: dir, evil: asked}
 	h.work, h.mark = filepath.Join(dir, "work"), filepath.Join(dir, "mark")
 	h.env = []string{"OPENAI_API_KEY=" + testKey, "OPENAI_BASE_URL=http://127.0.0.1:9/v1", "MY_ID=" + stolen + "-id", "MY_TOKEN=" + stolen + "-token",
 		"HOME=" + home, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
@@ -69,6 +75,7 @@ func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hos
 		for line := range strings.Lines(text) {
 			from, to, _ := strings.Cut(strings.TrimSpace(line), " -> ")
 			links[from] = filepath.FromSlash(to)
+			h.links = append(h.links, filepath.Join(h.work, filepath.FromSlash(from)))
 		}
 	}
 	write(t, filepath.Join(outside, "secret.txt"), stolen+"\n")
@@ -152,29 +159,63 @@ func hostileWorld(t *testing.T) (home, evil string, asked *atomic.Int64) {
 	return home, srv.URL, asked
 }
 
-// K1: the attempts of testdata/hostile are real. With a person's agreement most of them
-// do what they want if nothing confines their programs, so that TestHostileFiles would see it.
+// K1: the attempts of testdata/hostile are real. With all agreements that a person can give
+// and nothing that confines its programs, each file does what it wants, so that TestHostileFiles
+// would see it; or the person is asked about it; or the program says of it what the file
+// tells in a line "Seen: TEXT". A file of which none is true attempts nothing.
 func TestHostileFilesAreReal(t *testing.T) {
 	home, evil, asked := hostileWorld(t)
-	worked := 0
-	var idle []string
 	for _, path := range hostileFiles(t) {
 		h := newHostile(t, path, home, evil, asked)
 		t.Chdir(h.work) // some of them write there
-		before := asked.Load()
-		o := programEnv(t, h.env, "run", filepath.Join(h.work, "main.md"), "--trust", "--sandbox", "full", "--out", filepath.Join(h.work, "talk.md"))
-		talk, _ := os.ReadFile(filepath.Join(h.work, "talk.md"))
-		_, err := os.Stat(h.mark)
-		if err == nil || asked.Load() > before || strings.Contains(o.out+o.err+string(talk), stolen) || strings.Contains(o.out, "{output}") {
-			worked++
-		} else {
-			idle = append(idle, filepath.Base(path))
+		works, said := h.agreed(t)
+		questions := strings.Contains(said, "is not trusted yet. It\n")
+		switch {
+		case h.seen != "" && !strings.Contains(said, h.seen):
+			t.Errorf("%s: with all agreements the program does not say %q:\n%s", filepath.Base(path), h.seen, said)
+		case !works && !questions && h.seen == "":
+			t.Errorf("%s attempts nothing (%s): with all agreements the program says only\n%s", filepath.Base(path), h.attempt, said)
 		}
 	}
-	if worked < 60 {
-		t.Errorf("with an agreement, only %d attempts do anything", worked)
+}
+
+// agreed gives the hostile file all agreements, and reports whether it did what it wants and
+// what the program said.
+func (h *hostileCase) agreed(t *testing.T) (works bool, said string) {
+	t.Helper()
+	name := filepath.Base(h.path)
+	lines, env := []string{"run FILE --trust --sandbox full --out DIR/talk.md", "run FILE --trust --sandbox full --allow *"}, h.env
+	switch {
+	case strings.HasPrefix(name, "setting-"): // a git of the person, without the settings that commands get
+		for _, folder := range []string{".", "docs/x"} {
+			cmd := exec.Command("git", "status")
+			cmd.Dir, cmd.Env = filepath.Join(h.work, folder), []string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.work}
+			_ = cmd.Run() // it may fail, after the program of the stranger
+		}
+		return h.marked(), ""
+	case strings.HasPrefix(name, "add-"):
+		lines = h.adds(t)
+	case strings.HasPrefix(name, "named-"):
+		lines = append([]string{"run .antiphon/agents/helper.md", "run .antiphon/agents/agent.md", "run helper --model m"}, namedLines...)
+		env = append(slices.Clone(env), "OPENAI_BASE_URL=", "XDG_CONFIG_HOME="+h.work) // as if the settings were the person's
+	case strings.HasPrefix(name, "write-"):
+		lines = continuedLines
 	}
-	t.Logf("with an agreement, %d attempts succeed; these do not: %q", worked, idle)
+	for _, line := range lines {
+		if strings.HasPrefix(line, "run ") && !strings.Contains(line, "--trust") {
+			line += " --trust --sandbox full"
+		}
+		before := h.evil.Load()
+		o := programEnv(t, env, h.words(line)...)
+		talk, _ := os.ReadFile(filepath.Join(h.work, "talk.md"))
+		text := o.out + o.err + string(talk)
+		said += text
+		if h.marked() || h.evil.Load() > before || strings.Contains(text, stolen) || strings.Contains(o.out, "{output}") || listed(t, h.outside) != h.before {
+			return true, said
+		}
+	}
+	// A link that is gone had the name of a file that the program makes.
+	return slices.ContainsFunc(h.links, func(link string) bool { _, err := os.Lstat(link); return err != nil }), said
 }
 
 // K1, K4: a host of testdata/hostile that is written to be misread is refused, or shown as
@@ -229,7 +270,9 @@ func TestHostileFiles(t *testing.T) {
 			}
 			if strings.HasPrefix(filepath.Base(path), "add-") {
 				t.Chdir(elsewhere)
-				h.addTo(t)
+				for _, line := range h.adds(t) {
+					h.try(t, line)
+				}
 			}
 			if strings.HasPrefix(filepath.Base(path), "setting-") {
 				t.Chdir(h.work)
@@ -239,18 +282,23 @@ func TestHostileFiles(t *testing.T) {
 			}
 			if strings.HasPrefix(filepath.Base(path), "named-") {
 				t.Chdir(h.work)
-				h.named(t)
+				for _, line := range namedLines {
+					h.try(t, line)
+				}
 			}
 			if strings.HasPrefix(filepath.Base(path), "write-") {
 				t.Chdir(elsewhere)
-				h.continued(t)
+				for _, line := range continuedLines {
+					h.try(t, line)
+				}
 			}
 		})
 	}
 }
 
-// addTo adds the hostile file to a transcript of the person, who allows all tools of it by rules.
-func (h *hostileCase) addTo(t *testing.T) {
+// adds adds the hostile file to a transcript of the person, and returns commands by which they
+// go on with it and allow all its tools by rules.
+func (h *hostileCase) adds(t *testing.T) (lines []string) {
 	t.Helper()
 	own, talk := filepath.Join(h.work, "own.md"), filepath.Join(h.work, "own-talk.md")
 	write(t, own, "<config model=\"rehearsal:own.script\"/>\n<tool name=\"run_command\"/>\n<tool name=\"shell\"/>\n<user>x</user>\n")
@@ -259,37 +307,39 @@ func (h *hostileCase) addTo(t *testing.T) {
 		t.Fatal(o.err)
 	}
 	write(t, talk, read(t, talk)+read(t, filepath.Join(h.work, "main.md")))
-	for _, line := range []string{"run DIR/own-talk.md more --allow *", "run DIR/own-talk.md --in-place --allow *", "run DIR/own.md more --out DIR/own-talk.md --allow *"} {
-		h.try(t, line)
-	}
+	return []string{"run DIR/own-talk.md more --allow *", "run DIR/own-talk.md --in-place --allow *", "run DIR/own.md more --out DIR/own-talk.md --allow *"}
 }
 
-// named works in the stranger's project, and names agents without their paths.
-func (h *hostileCase) named(t *testing.T) {
-	t.Helper()
-	for _, line := range []string{"run helper", "run helper more --session s", "run agent", "Hello?", "config", "models", "trust list", "sessions list", "doctor"} {
-		h.try(t, line)
-	}
-}
+// namedLines are commands in the stranger's project that name agents without their paths.
+var namedLines = []string{"run helper", "run helper more --session s", "run agent", "Hello?", "config", "models", "trust list", "sessions list", "doctor"}
 
-// continued continues the conversation in the hostile file, and one that is in its folder: then
+// continuedLines continue the conversation in the hostile file, and one that is in its folder: then
 // the program writes beside files of the stranger.
-func (h *hostileCase) continued(t *testing.T) {
-	t.Helper()
-	for _, line := range []string{"run FILE more --in-place", "run FILE more --out DIR/talk.md", "run DIR/talk.md more --in-place --rehearsal", "run FILE more --out DIR/talk.md --keep-agent"} {
-		h.try(t, line)
+var continuedLines = []string{"run FILE more --in-place", "run FILE more --out DIR/talk.md", "run DIR/talk.md more --in-place --rehearsal", "run FILE more --out DIR/talk.md --keep-agent"}
+
+// words are the arguments of a line.
+func (h *hostileCase) words(line string) (args []string) {
+	for word := range strings.FieldsSeq(line) {
+		word = strings.ReplaceAll(word, "FILE", filepath.Join(h.work, "main.md"))
+		args = append(args, strings.ReplaceAll(word, "DIR", h.work))
 	}
+	return args
+}
+
+// marked reports whether a program of the file ran, or a tool wrote what the file wants.
+func (h *hostileCase) marked() (marked bool) {
+	for _, path := range []string{h.mark, "planted"} {
+		if os.Remove(path) == nil {
+			marked = true
+		}
+	}
+	return marked
 }
 
 // try gives one command to the hostile file.
 func (h *hostileCase) try(t *testing.T, line string) {
 	t.Helper()
-	var args []string
-	for word := range strings.FieldsSeq(line) {
-		word = strings.ReplaceAll(word, "FILE", filepath.Join(h.work, "main.md"))
-		args = append(args, strings.ReplaceAll(word, "DIR", h.work))
-	}
-	before := h.evil.Load()
+	args, before := h.words(line), h.evil.Load()
 	o := programEnv(t, h.env, args...)
 	for where, text := range map[string]string{"standard output": o.out, "standard error": o.err} {
 		if strings.Contains(text, stolen) {
@@ -301,9 +351,8 @@ func (h *hostileCase) try(t *testing.T, line string) {
 			t.Errorf("%s: the file steers the terminal by %s: %q", line, where, text)
 		}
 	}
-	if _, err := os.Stat(h.mark); err == nil {
+	if h.marked() {
 		t.Errorf("%s: a program of the file has run (exit code %d)\n%s%s", line, o.code, o.out, o.err)
-		_ = os.Remove(h.mark)
 	}
 	if now := listed(t, h.outside); now != h.before {
 		t.Errorf("%s: what is outside was changed (exit code %d)\n%s%s\n%s", line, o.code, o.out, o.err, now)
