@@ -5,7 +5,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
@@ -34,6 +36,41 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 	}
 	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
 }
+
+// places returns the function for [tool.WithPlace]: a call that rules allowed may use the places
+// for which they would allow it. It holds what it needs of the run, because tools call it
+// in goroutines of their own.
+func (r *Run) places(f *finished) func(within func(folder string) bool) error {
+	var rulers []ruler
+	for o := r.around; o != nil; o = o.run.around {
+		rulers = append(rulers, o.rulers...)
+	}
+	rulers = append(rulers, r.rulers...)
+	t, call, annotations := f.seen.tool, f.given, f.seen.Annotations
+	policy, remembered := &r.agent.Policy, slices.Clone(r.state.Rules())
+	return func(within func(folder string) bool) error {
+		at := annotations
+		at.Folders = placed(within)
+		for i := range rulers {
+			if j, denied := rulers[i].denies(t, call, at); denied {
+				return errors.New(j.Denied(call.Name))
+			}
+		}
+		if j := policy.judge(t, call, at, remembered); j.Verdict != session.Allow {
+			return errMoved
+		}
+		return nil
+	}
+}
+
+// errMoved is the error of a call whose path leads to another place than when rules allowed it.
+var errMoved = errors.New("the path leads to a place for which nobody has allowed this call: a link on the way was changed, or is new. Nothing was done. Name the place itself")
+
+// placed holds rules about folders against a place that does not change any more.
+type placed func(folder string) bool
+
+// Within ignores the path, because the place is known.
+func (p placed) Within(folder, _ string) (within, known bool) { return p(folder), true }
 
 // approve gets a verdict on each call, one after another, and records it. A call of
 // an unknown tool is allowed, because its output then names the known tools.

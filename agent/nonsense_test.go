@@ -400,6 +400,8 @@ func TestNonsenseTool(t *testing.T) {
 		"Retries":        tool.Retries,
 		"WithPatience":   tool.WithPatience,
 		"WithStart":      tool.WithStart,
+		"WithPlace":      tool.WithPlace,
+		"CheckPlace":     tool.CheckPlace,
 		"WithWait":       tool.WithWait,
 		"Raw":            tool.Raw,
 		"Computer":       tool.Computer,

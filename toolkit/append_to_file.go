@@ -38,10 +38,11 @@ func (f fileTools) appendToFile(ctx context.Context, in appendToFileInput) (stri
 	if in.Content == "" {
 		return "", errors.New("content is empty; there is nothing to append")
 	}
-	p, err := f.Resolve(in.Path)
+	p, release, err := f.Pin(ctx, in.Path, "write", true)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = release() }()
 	var done string
 	err = f.Edit(p, true, func(old []byte, exists bool) ([]byte, error) {
 		// Edit may have waited for another write.

@@ -45,10 +45,11 @@ func (f fileTools) findAndReplace(ctx context.Context, in findAndReplaceInput) (
 	case in.Replace:
 		return "", errors.New("find and replace are equal; there is nothing to change")
 	}
-	p, err := f.Resolve(in.Path)
+	p, release, err := f.Pin(ctx, in.Path, "edit", true)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = release() }()
 	var done string
 	err = f.Edit(p, false, func(old []byte, _ bool) ([]byte, error) {
 		// Edit may have waited for another write.

@@ -38,10 +38,11 @@ func newImportImage(name string, f *files.Files) (tool.Tool, error) {
 // importImage returns a line of text and the image. The media type is determined
 // from the data, not from the file's name.
 func (f fileTools) importImage(ctx context.Context, in importImageInput) (tool.Result, error) {
-	p, err := f.Resolve(in.Path)
+	p, release, err := f.Pin(ctx, in.Path, "read", false)
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer func() { _ = release() }()
 	file, info, err := p.Open("read")
 	if err != nil {
 		return tool.Result{}, err

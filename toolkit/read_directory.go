@@ -39,10 +39,11 @@ func (f fileTools) readDirectory(ctx context.Context, in readDirectoryInput) (st
 	if in.Offset < 0 {
 		return "", errors.New("offset cannot be negative; the first entry is 1")
 	}
-	p, err := f.Resolve(cmp.Or(in.Path, "."))
+	p, release, err := f.Pin(ctx, cmp.Or(in.Path, "."), "list", false)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = release() }()
 	entries, err := p.Entries()
 	if err != nil {
 		return "", err

@@ -59,10 +59,11 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 	if in.Offset < 0 || in.Limit < 0 || in.Skip < 0 {
 		return "", errors.New("offset, limit and skip cannot be negative; the first line is 1")
 	}
-	p, err := f.Resolve(in.Path)
+	p, release, err := f.Pin(ctx, in.Path, "read", false)
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = release() }()
 	file, info, err := p.Open("read")
 	if err != nil {
 		return "", err

@@ -408,6 +408,8 @@ var functions = []function{
 	{"tool", "Parameters", tool.Parameters},
 	{"tool", "WithWait", tool.WithWait},
 	{"tool", "WithStart", tool.WithStart},
+	{"tool", "WithPlace", tool.WithPlace},
+	{"tool", "CheckPlace", tool.CheckPlace},
 	{"tool", "ReadOutput", tool.ReadOutput},
 	{"tool", "NewSet", tool.NewSet},
 	{"tool", "AnnotationsOf", tool.AnnotationsOf},

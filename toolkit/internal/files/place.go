@@ -26,6 +26,8 @@ type Place struct {
 	// Shown is the same for every way to write the place: the relative path, with
 	// "name:" in front unless the root is the default.
 	Shown string
+	// direct says that the place itself must not be a link: see [Files.Pin].
+	direct bool
 }
 
 // String returns the place as it is written in a sentence.

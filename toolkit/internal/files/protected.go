@@ -83,11 +83,13 @@ func (f *Files) Home(path string) {
 
 // private returns the reason for asking about a read of a place, or "". A root within the
 // home folder is a project, which a person chose, also if it is in a hidden folder.
-func (f *Files) private(p Place) string {
+func (f *Files) private(p Place) string { return f.privateAt(p, realPath(p.Path())) }
+
+// privateAt is private for a place that leads to a path without links.
+func (f *Files) privateAt(p Place, real string) string {
 	if f.home == "" || !lies(f.home, p.in().real) {
 		return ""
 	}
-	real := realPath(p.Path())
 	if !lies(real, f.home) {
 		if lies(f.home, real) { // a folder on the way
 			return ""

@@ -37,6 +37,10 @@ func (p Place) Open(doing string) (*os.File, fs.FileInfo, error) {
 		err = isDirectory(p)
 	case !info.Mode().IsRegular():
 		err = fmt.Errorf("%s is not a regular file (%v)", p, info.Mode().Type())
+	case p.direct:
+		if there, e := p.Dir().Lstat(p.OSPath()); e != nil || !os.SameFile(there, info) {
+			err = fmt.Errorf("%s: %w", p, errSwapped)
+		}
 	}
 	if err != nil {
 		_ = file.Close()
@@ -44,6 +48,9 @@ func (p Place) Open(doing string) (*os.File, fs.FileInfo, error) {
 	}
 	return file, info, nil
 }
+
+// errSwapped reports that a file was opened through a link that was not there before.
+var errSwapped = errors.New("another program put something else there at the same time; repeat the call")
 
 // isDirectory returns the error for a directory where a file is needed.
 func isDirectory(p Place) error {

@@ -1,0 +1,143 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// Pin finds the place that a model means and opens the directory that it is in, or the place
+// itself if it is a directory. What is done with the returned place stays there, whatever
+// other programs make of the links on the way. Pin returns an error if the call of ctx may not
+// use this place: its path may have led elsewhere when rules allowed the call, or, for
+// reading, to nothing private. The word doing completes the phrase "cannot …".
+//
+// With writing, a link at the end of the path is not followed, and a file may be missing.
+// The caller calls release at the end.
+func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinned Place, release func() error, err error) {
+	p, err := f.Resolve(name)
+	if err != nil {
+		return Place{}, nil, err
+	}
+	pinned, release, err = p.pin(writing)
+	if err != nil {
+		return Place{}, nil, p.Problem(doing, err)
+	}
+	real := pinned.unlinked()
+	err = tool.CheckPlace(ctx, func(folder string) bool {
+		in, err := f.Resolve(folder)
+		return err == nil && lies(real, in.unlinked())
+	})
+	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.private(p) {
+		err = errors.New("the path leads to a place that nobody was asked about: " + why)
+	}
+	if err != nil {
+		_ = release()
+		return Place{}, nil, err
+	}
+	return pinned, release, nil
+}
+
+// mostLinks is how many links at the end of a path are followed.
+const mostLinks = 40
+
+var (
+	errManyLinks = errors.New("too many symbolic links")
+	errEscape    = errors.New("path escapes from parent") // as os.Root says it; see isEscape
+)
+
+// pin opens the directory that a place is in, or the place if it is a directory.
+func (p Place) pin(writing bool) (pinned Place, release func() error, err error) {
+	at := p
+	for range mostLinks {
+		parent, err := at.open(at.Parent().Rel)
+		if err != nil {
+			return Place{}, nil, err
+		}
+		pinned, next, err := parent.pinned(at, writing)
+		if err == nil && next == "" {
+			if pinned.root != parent {
+				_ = parent.dir.Close()
+			}
+			pinned.Shown = p.Shown
+			return pinned, pinned.root.dir.Close, nil
+		}
+		_ = parent.dir.Close()
+		if err != nil {
+			return Place{}, nil, err
+		}
+		rel, err := filepath.Rel(p.in().real, next)
+		if err != nil || !filepath.IsLocal(rel) {
+			return Place{}, nil, errEscape
+		}
+		at = p.in().place(filepath.ToSlash(rel))
+	}
+	return Place{}, nil, errManyLinks
+}
+
+// open opens a directory of the place's root.
+func (p Place) open(rel string) (*openRoot, error) {
+	at := p.in().place(rel)
+	dir, err := p.Dir().OpenRoot(at.OSPath())
+	if err != nil {
+		if info, e := p.Dir().Stat(at.OSPath()); e == nil && !info.IsDir() {
+			err = syscall.ENOTDIR // os.Root has an error of its own
+		}
+		return nil, err
+	}
+	r := &openRoot{Root: p.in().Root, dir: dir, isDefault: p.in().isDefault, in: p.in().in}
+	if r.real, err = realOf(dir, at.Path()); err != nil {
+		_ = dir.Close()
+		return nil, err
+	}
+	if r.abs = []string{r.real}; rel != "." {
+		r.in += rel + "/"
+	}
+	return r, nil
+}
+
+// pinned returns a place in its open directory r or, if it is a directory, in itself. If it
+// is a link that is followed, pinned returns where it leads.
+func (r *openRoot) pinned(p Place, writing bool) (pinned Place, next string, err error) {
+	if p.Rel == "." {
+		return r.place("."), "", nil
+	}
+	pinned = r.place(p.Base())
+	pinned.direct = true
+	info, err := r.dir.Lstat(pinned.OSPath())
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && writing:
+		return pinned, "", nil
+	case err != nil:
+		return Place{}, "", err
+	case info.IsDir():
+		in, err := pinned.open(pinned.Rel)
+		if err != nil {
+			return Place{}, "", err
+		}
+		if same, err := in.dir.Stat("."); err != nil || !os.SameFile(same, info) {
+			_ = in.dir.Close()
+			return Place{}, "", errors.Join(ErrChanged, err)
+		}
+		return in.place("."), "", nil
+	case info.Mode()&fs.ModeSymlink == 0 || writing:
+		return pinned, "", nil
+	}
+	target, err := r.dir.Readlink(pinned.OSPath())
+	if err != nil {
+		return Place{}, "", err
+	}
+	if filepath.IsAbs(target) {
+		return Place{}, "", errEscape // as os.Root has it
+	}
+	next, err = filepath.EvalSymlinks(r.real + string(filepath.Separator) + target) // not cleaned: a link may come before ".."
+	return Place{}, next, err
+}

@@ -1,0 +1,123 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package toolkit_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/toolkit"
+)
+
+// A1, A6: a program that swaps a folder for a link while calls run leads none of them out of
+// the folder that rules are about: not to a folder that no rule allows, and not to one that
+// a rule denies.
+func TestUnderIsNotRaced(t *testing.T) {
+	const secret = "SECRET secret\n"
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	for name, text := range map[string]string{"pub/d/f": "public\n", "secret/f": secret, "secret/new": secret, "secret/hidden": secret} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path(name)), 0o755), os.WriteFile(path(name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots, err := toolkit.Open(toolkit.Root{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer roots.Close()
+	var calls []item.Item
+	for i := range 400 {
+		name, args := "read_file", `{"path":"pub/d/f"}`
+		switch i % 4 {
+		case 1:
+			name, args = "append_to_file", `{"path":"pub/d/new","content":"x"}`
+		case 2:
+			name, args = "find_and_replace", `{"path":"pub/d/f","find":"SECRET","replace":"x"}`
+		case 3:
+			name, args = "read_directory", `{"path":"pub/d"}`
+		}
+		call, err := item.New(&item.FunctionCall{CallID: fmt.Sprintf("c%d", i), Name: name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, call)
+	}
+	a := &agent.Agent{
+		Model: agenttest.Script(t, agenttest.Completed(calls...), agenttest.Completed(item.Assistant("done"))), Parallel: 4,
+		Policy: agent.Policy{Rules: []session.Rule{
+			{Verdict: session.Allow, Tool: "append_to_file", Member: "path", Under: "pub"}, {Verdict: session.Allow, Tool: "find_and_replace", Member: "path", Under: "pub"},
+			{Verdict: session.Deny, Tool: "read_*", Member: "path", Under: "secret"},
+		}},
+	}
+	for _, name := range []string{"read_file", "append_to_file", "find_and_replace", "read_directory"} {
+		tl, err := toolkit.New(name, toolkit.Deps{Files: roots})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Tools = append(a.Tools, tl)
+	}
+	over := make(chan struct{})
+	var swapping sync.WaitGroup
+	swapping.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			_ = os.Rename(path("pub/d"), path("pub/away"))
+			_ = os.Symlink("../secret", path("pub/d"))
+			_ = os.Remove(path("pub/d"))
+			_ = os.Rename(path("pub/away"), path("pub/d"))
+			time.Sleep(50 * time.Microsecond) // so that some calls find the folder
+		}
+	})
+	s := session.New()
+	_, err = a.Run(t.Context(), s, item.User("go"))
+	close(over)
+	swapping.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	worked := 0
+	for _, e := range s.Log() {
+		out, ok := e.Body.(session.CallOutput)
+		if !ok {
+			continue
+		}
+		o, err := item.As[item.FunctionCallOutput](out.Item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := o.Output.Display()
+		if !out.Failed {
+			worked++
+		}
+		if !out.Failed && (strings.Contains(text, "SECRET") || strings.Contains(text, "hidden")) {
+			t.Errorf("%s: %s", out.CallID, text)
+		}
+	}
+	for _, name := range []string{"secret/f", "secret/new"} {
+		if text, err := os.ReadFile(path(name)); err != nil || string(text) != secret {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+	if worked == 0 {
+		t.Error("no call worked")
+	}
+	t.Logf("%d of %d calls worked", worked, len(calls))
+}
