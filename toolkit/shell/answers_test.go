@@ -153,6 +153,17 @@ func (p *playground) state() string {
 	return b.String()
 }
 
+// changed returns the first line by which the files differ from what they were before.
+func (p *playground) changed(before string) string {
+	now := strings.Split(p.state(), "\n")
+	for _, line := range now {
+		if !strings.Contains(before, line+"\n") {
+			return line
+		}
+	}
+	return "something away"
+}
+
 // keep remembers the playground as it is now, for restore.
 func (p *playground) keep() {
 	p.clean = filepath.Join(p.t.TempDir(), "clean")
@@ -206,7 +217,7 @@ func (p *playground) does(before string, call tool.Call) (harm, text string) {
 	case strings.Contains(text, outsideMark):
 		return "reads outside", text
 	case before != p.state():
-		return "writes", text
+		return "writes " + p.changed(before), text
 	case p.damage != nil:
 		return p.damage(), text
 	}

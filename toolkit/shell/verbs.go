@@ -88,14 +88,14 @@ var verbs = map[string]verb{
 	"git --version": {},
 
 	"go test":    {options: `-v -race -short -failfast -json -cover -benchmem -fullpath -trimpath -run: -skip: -bench: -count: -cpu: -timeout: -parallel: -p: -benchtime: -shuffle: -list: -tags: -covermode:`, operands: goPackages, style: oneDash, runs: true},
-	"go build":   {options: `-v -race -a -n -x -trimpath -p: -tags:`, operands: goPackages, style: oneDash, runs: true},
+	"go build":   {options: `-v -race -a -n -x -trimpath -p: -tags:`, operands: sameWords, style: oneDash, runs: true}, // of one command it writes the program
 	"go vet":     {options: `-v -json -c: -tags:`, operands: goPackages, style: oneDash, runs: true},
 	"go list":    {options: `-e -test -deps -json= -f: -tags:`, operands: goPackages, style: oneDash, runs: true},
 	"go version": {style: oneDash, runs: true},
 
 	"cargo build": {options: `-v -q --verbose --quiet -r --release --lib --bins --tests --examples --all-targets --workspace --all --all-features --no-default-features --locked --offline --frozen -j: --jobs: -F: --features:`, runs: true},
 	"cargo check": {options: `-v -q --verbose --quiet -r --release --lib --bins --tests --examples --all-targets --workspace --all --all-features --no-default-features --locked --offline --frozen -j: --jobs: -F: --features:`, runs: true},
-	"cargo test":  {options: `-v -q --verbose --quiet -r --release --lib --bins --tests --doc --all-targets --workspace --all --all-features --no-default-features --no-run --no-fail-fast --locked --offline --frozen -j: --jobs: -F: --features:`, operands: textWords, runs: true},
+	"cargo test":  {options: `-v -q --verbose --quiet -r --release --lib --bins --tests --doc --all-targets --workspace --all --all-features --no-default-features --no-run --no-fail-fast --locked --offline --frozen -j: --jobs: -F: --features:`, operands: sameWords, runs: true}, // tests may read the words
 
 	"npm test": {options: `-s --silent`, runs: true},
 	"npm run":  {options: `-s --silent`, operands: sameWords, runs: true},
