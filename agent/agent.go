@@ -334,8 +334,11 @@ func checkDeclared(def item.Tool) error {
 
 // makerOf returns the function that makes a tool for a kind of calls.
 func makerOf(kind item.CallKind) string {
-	if kind.Call == item.TypeComputerCall {
+	switch kind.Call {
+	case item.TypeComputerCall:
 		return "tool.Computer"
+	case item.TypeToolSearchCall:
+		return "tool.Search"
 	}
 	return "tool.Raw"
 }

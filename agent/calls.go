@@ -585,9 +585,9 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 			done.Failed = true
 			seen.Output = item.Text(output.Envelope(true, seen.Call.Name, failure, ""))
 		}
-		// The structured results of a shell call no longer match the changed text.
+		// The structured results of a shell call or a search no longer match the changed text.
 		if done.Edited = !reflect.DeepEqual(seen.Output, out.Content); done.Edited {
-			out.Content, out.Commands, out.Failed = seen.Output, nil, done.Failed
+			out.Content, out.Commands, out.Found, out.Failed = seen.Output, nil, nil, done.Failed
 		}
 	}
 	hosted := plan.Hosted(f.call.Item)

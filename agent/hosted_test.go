@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -203,6 +204,67 @@ func TestNamespace(t *testing.T) {
 		if body := string(requests[len(requests)-1].Body); !strings.Contains(body, text) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
 		}
+	}
+}
+
+// A search that the client performs is answered with the definitions that a function finds, and
+// what was found runs like any tool. After an error, and without a result, the answer has
+// no tools, and the run goes on. G1
+func TestClientToolSearch(t *testing.T) {
+	search := func(id, arguments string) item.Item {
+		it, err := item.ParseString(`{"type":"tool_search_call","id":"tsc_1","call_id":"` + id + `","execution":"client","arguments":` + arguments + `,"status":"completed"}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	rate := tool.Must("get_rate", "Looks up an exchange rate.", func(context.Context, struct{}) (string, error) { return "0.92", nil }, tool.ReadOnly(), tool.Deferred())
+	var asked []string
+	finds, err := tool.Search(&item.ToolSearchTool{Execution: item.ExecutionClient, Description: "Searches.", Parameters: `{"type":"object"}`}, func(_ context.Context, arguments string) ([]tool.Tool, error) {
+		asked = append(asked, arguments)
+		switch {
+		case strings.Contains(arguments, "rate"):
+			return []tool.Tool{rate}, nil
+		case strings.Contains(arguments, "fail"):
+			return nil, errors.New("the index is gone")
+		}
+		return nil, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := item.ParseString(`{"type":"function_call","id":"fc_1","call_id":"c9","namespace":"get_rate","name":"get_rate","arguments":"{}","status":"completed"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Completed(search("c1", `{"queries":["rate"]}`)), agenttest.Completed(search("c2", `{"queries":["fail"]}`)), agenttest.Completed(search("c3", `{"queries":["none"]}`)), agenttest.Completed(call), agenttest.Completed(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{finds, rate}
+	if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 4 || res.FailedCalls != 1 {
+		t.Errorf("%+v", res)
+	}
+	if want := []string{`{"queries":["rate"]}`, `{"queries":["fail"]}`, `{"queries":["none"]}`}; !slices.Equal(asked, want) {
+		t.Errorf("%q", asked)
+	}
+	requests := r.server.Requests()
+	body := string(requests[len(requests)-1].Body)
+	for _, text := range []string{
+		`{"type":"tool_search","description":"Searches.","execution":"client","parameters":{"type":"object"}}`, `"output":"0.92"`,
+		`{"type":"tool_search_output","status":"completed","call_id":"c1","execution":"client","tools":[{"type":"function","name":"get_rate",`, `"defer_loading":true}]}`,
+		`{"type":"tool_search_output","call_id":"c2","execution":"client","tools":[]`, `{"type":"tool_search_output","status":"completed","call_id":"c3","execution":"client","tools":[]`,
+	} {
+		if !strings.Contains(body, text) {
+			t.Errorf("the last request lacks %s\n%s", text, body)
+		}
+	}
+	for _, def := range []*item.ToolSearchTool{nil, {}, {Execution: item.ExecutionServer}} {
+		if _, err := tool.Search(def, func(context.Context, string) ([]tool.Tool, error) { return nil, nil }); err == nil {
+			t.Errorf("%+v is taken", def)
+		}
+	}
+	r = newRig(t)
+	r.agent.Request.Tools = []item.Tool{&item.ToolSearchTool{Execution: item.ExecutionClient}}
+	if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "tool.Search") {
+		t.Errorf("a search that nothing performs is sent: %v", err)
 	}
 }
 

@@ -109,6 +109,9 @@ func answerTo(call item.Item, out *tool.Outcome) (item.Item, bool, error) {
 	case item.TypeApplyPatchCall:
 		it, err := item.New(&item.ApplyPatchCallOutput{CallID: call.CallID(), Status: item.StatusCompleted, Output: text})
 		return it, err == nil, err
+	case item.TypeToolSearchCall:
+		it, err := item.New(&item.ToolSearchOutput{CallID: call.CallID(), Execution: item.ExecutionClient, Status: item.StatusCompleted, Tools: out.Found})
+		return it, err == nil, err
 	case item.TypeShellCall:
 		c, err := item.As[item.ShellCall](call)
 		if err != nil {

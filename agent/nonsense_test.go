@@ -405,6 +405,7 @@ func TestNonsenseTool(t *testing.T) {
 		"WithWait":       tool.WithWait,
 		"Raw":            tool.Raw,
 		"Computer":       tool.Computer,
+		"Search":         tool.Search,
 		"ReadOnly":       tool.ReadOnly,
 		"ReadOutput":     tool.ReadOutput,
 		"Inquire":        tool.Inquire,

@@ -76,7 +76,7 @@ var callKinds = []CallKind{
 		newCall: func() Value { return new(ComputerCall) }, newOutput: func() Value { return new(ComputerCallOutput) },
 	},
 	{
-		Call: TypeToolSearchCall, Output: TypeToolSearchOutput, Input: "arguments", callID: "call_id", outputID: "call_id", executed: true,
+		Call: TypeToolSearchCall, Output: TypeToolSearchOutput, Tool: ToolToolSearch, Input: "arguments", callID: "call_id", outputID: "call_id", executed: true,
 		newCall: func() Value { return new(ToolSearchCall) }, newOutput: func() Value { return new(ToolSearchOutput) },
 		answer: func(id string, _ Content) Value { return &ToolSearchOutput{CallID: id, Execution: ExecutionClient} },
 	},
@@ -119,6 +119,9 @@ func (k CallKind) Needs(t Type, member string) bool {
 func CallKindOf(def Tool) (CallKind, bool) {
 	if _, unknown := def.(*UnknownTool); unknown || nils.Is(def) {
 		return CallKind{}, false // it has the type name of a known tool, but is not one
+	}
+	if search, ok := def.(*ToolSearchTool); ok && search.Execution != ExecutionClient {
+		return CallKind{}, false // the endpoint runs it
 	}
 	typ := def.ToolType()
 	if typ == ToolComputerPreview {
@@ -163,7 +166,8 @@ func (t Type) Output() Type {
 // Tool returns the name of the API's own tool for calls of type t, or "" if a client
 // cannot run such calls. It is the name that policies and people use: apply_patch
 // for an [*ApplyPatchTool], shell for a [*ShellTool], local_shell for a
-// [*LocalShellTool], computer for a [*ComputerTool].
+// [*LocalShellTool], computer for a [*ComputerTool], tool_search for a
+// [*ToolSearchTool] whose searches the client performs.
 func (t Type) Tool() string {
 	if k := kindOf(t); k != nil && k.Call == t {
 		return k.Tool

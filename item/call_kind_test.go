@@ -82,7 +82,14 @@ func TestCallKinds(t *testing.T) {
 			t.Errorf("%s: Answers, Output and Tool do not say what the table says", k.Call)
 		}
 		if k.Tool != "" {
-			kind, ok := CallKindOf(newTool(k.Tool))
+			def := newTool(k.Tool)
+			if search, either := def.(*ToolSearchTool); either {
+				if _, ok := CallKindOf(search); ok {
+					t.Error("a search that the endpoint performs is run by a client")
+				}
+				search.Execution = ExecutionClient
+			}
+			kind, ok := CallKindOf(def)
 			if !ok || kind.Call != k.Call {
 				t.Errorf("%s: its tool is that of %q", k.Call, kind.Call)
 			}

@@ -267,7 +267,7 @@ func nameOf(def item.Tool) (string, error) {
 	default:
 		kind, ok := item.CallKindOf(def)
 		if name = kind.Tool; !ok {
-			const want = "want a function, a custom tool, or apply_patch, shell, local_shell or computer of the API"
+			const want = "want a function, a custom tool, or apply_patch, shell, local_shell, computer or a client's tool_search of the API"
 			if def == nil {
 				return "", fmt.Errorf("tool: definition is nil: %s", want)
 			}

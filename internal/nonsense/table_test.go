@@ -411,6 +411,7 @@ var functions = []function{
 	{"tool", "WithPlace", tool.WithPlace},
 	{"tool", "CheckPlace", tool.CheckPlace},
 	{"tool", "ReadOutput", tool.ReadOutput},
+	{"tool", "Search", tool.Search},
 	{"tool", "NewSet", tool.NewSet},
 	{"tool", "AnnotationsOf", tool.AnnotationsOf},
 	{"tool", "FromContext", tool.FromContext},

@@ -56,6 +56,9 @@ type Result struct {
 	// instead of Text, unless a limit shortens Text, which has the same content as
 	// text.
 	Commands []item.ShellOutput
+	// Found are the definitions that a search for tools found. They are sent instead of Text,
+	// which says the same for people and hooks.
+	Found []item.Tool
 	// Limit bounds this output in addition to the limits of its tool and of the
 	// [Policy]; nil adds no bound.
 	Limit *Limit
@@ -108,6 +111,8 @@ type Output struct {
 	// Commands are the Commands of the [Result], for the answer to a shell_call.
 	// They are empty if Content is shorter than the tool's output.
 	Commands []item.ShellOutput
+	// Found are the Found of the [Result], for the answer to a tool_search_call.
+	Found []item.Tool
 	// StoreError is the error of storing the omitted text. The marks then say that
 	// the text is lost.
 	StoreError error
@@ -180,7 +185,7 @@ func (p Policy) Write(ctx context.Context, from Source, res Result, failed bool)
 	if res.Page == nil {
 		res.Text = disown(res.Text)
 	}
-	o := Output{Failed: failed || res.Error != "", Repairs: res.Repairs, Commands: res.Commands, Originals: originals}
+	o := Output{Failed: failed || res.Error != "", Repairs: res.Repairs, Commands: res.Commands, Found: res.Found, Originals: originals}
 	if o.Failed {
 		var n int
 		o.Error, n = Sanitize(res.Error)
