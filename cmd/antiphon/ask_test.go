@@ -236,3 +236,31 @@ func TestChoicesAreHidden(t *testing.T) {
 	}
 	noKey(t, "the list", shown.String())
 }
+
+// TestChoicesWait proves that the list of sessions says which of them wait for an approval, and that they do not any more when
+// the call was answered.
+func TestChoicesWait(t *testing.T) {
+	dir := writer(t)
+	t.Chdir(dir)
+	place := filepath.Join(dir, "s.db")
+	c := runCommand{File: "agent.md", runFlags: runFlags{storeFlag: storeFlag{Store: place}}}
+	listed := func() string {
+		var shown strings.Builder
+		if _, err := c.choices(t.Context(), stdio{err: &shown}, environment{}); err != nil {
+			t.Error(err)
+		}
+		return shown.String()
+	}
+	if o := program(t, "run", "agent.md", "--store", place, "--session", "s", "--pause"); o.code != exitNeedsAllow {
+		t.Fatalf("%d %s%s", o.code, o.out, o.err)
+	}
+	if got := listed(); !strings.Contains(got, "(waits for you)") {
+		t.Errorf("the list: %s", got)
+	}
+	if o := program(t, "run", "agent.md", "--store", place, "--session", "s", "--allow", "append_to_file"); o.code != exitOK {
+		t.Fatalf("%d %s%s", o.code, o.out, o.err)
+	}
+	if got := listed(); strings.Contains(got, "waits") {
+		t.Errorf("the list: %s", got)
+	}
+}

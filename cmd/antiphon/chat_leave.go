@@ -171,8 +171,11 @@ func (t *dialogue) Ask(ctx context.Context, q toolkit.Question) (string, error) 
 	case ctx.Err() != nil: // they have left, which stops the work
 		return "", ctx.Err()
 	}
-	return "", &tool.NotYet{Reason: "the answer of a person"}
+	return "", &tool.NotYet{Reason: personsAnswer}
 }
+
+// personsAnswer is what a question of the model waits for.
+const personsAnswer = "the answer of a person"
 
 // handed waits until a terminal that is gone has left the work to workers, and reports whether it has.
 // A question that is open then is theirs.

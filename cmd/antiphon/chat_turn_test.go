@@ -168,6 +168,10 @@ func TestLostWithModelQuestion(t *testing.T) {
 			if err := d.close(); err != nil {
 				t.Fatal(err)
 			}
+			var list strings.Builder
+			if _, err := d.run.choices(t.Context(), stdio{err: &list}, d.env); err != nil || !strings.Contains(list.String(), "(waits for you)") {
+				t.Errorf("%v, the list of sessions: %s", err, list.String())
+			}
 			hungUp.Store(nil)
 			d.gone, d.who = nil, newPerson(stdio{in: strings.NewReader("blue\n"), err: screen})
 			if err := d.begin(t.Context()); err != nil {

@@ -428,6 +428,9 @@ func busyWith(ctx context.Context, k keeper, info session.Info) string {
 	unlock, err := k.Lock(ctx, info.ID)
 	if err == nil {
 		_ = unlock()
+		if waitsForPerson(ctx, k, info) {
+			return " (waits for you)"
+		}
 		return ""
 	}
 	if !errors.Is(err, session.ErrBusy) {
@@ -442,4 +445,23 @@ func busyWith(ctx context.Context, k keeper, info session.Info) string {
 		}
 	}
 	return " (open elsewhere)"
+}
+
+// waitsForPerson reports whether the last run of a session has ended because a call waits for an approval, or a question
+// of the model for an answer. It reads only the end of the log.
+func waitsForPerson(ctx context.Context, k keeper, info session.Info) (waits bool) {
+	const end = 16 // entries
+	for e, err := range k.Load(ctx, info.ID, max(0, info.Entries-end)) {
+		if err != nil {
+			return false
+		}
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			waits = false
+		case session.Stopped:
+			why := agent.StopReason(b.Why)
+			waits = why == agent.StopApprovalPending || why == agent.StopNotYet && strings.Contains(b.Detail, personsAnswer)
+		}
+	}
+	return waits
 }
