@@ -31,13 +31,12 @@ type picture struct {
 	changing    bool     // what it shows has times, so that no two runs are alike
 	confined    bool     // what it shows depends on the system's sandbox
 	film        bool     // it shows the screen after each step in turn
+	wide        bool     // the terminal is that of a film
+	before      string   // command lines before it that are not shown
 }
 
-var pictures = []picture{
-	{name: "tour", label: "A run of the tour in a terminal", line: "go run ./cmd/antiphon run examples/tour/tour.md", changing: true},
-	{name: "chat", label: "A conversation in a terminal: a question, a call, an approval beside its diff, a look into the calls", line: "antiphon chat harbour.md --session tides", film: true, changing: true,
-		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
-		files: `
+// harbour is the folder of the pictures of a chat.
+const harbour = `
 -- tides.go --
 package tides
 
@@ -62,6 +61,45 @@ turn
 <config model="rehearsal:harbour.script"/>
 <tool name="read_file"/>
 <tool name="find_and_replace"/>
+`
+
+var pictures = []picture{
+	{name: "tour", label: "A run of the tour in a terminal", line: "go run ./cmd/antiphon run examples/tour/tour.md", changing: true},
+	{name: "chat", label: "A conversation in a terminal: a question, a call, an approval beside its diff, a look into the calls", line: "antiphon chat harbour.md --session tides", film: true, changing: true,
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
+		files: harbour},
+	{name: "chat-full", label: "The full screen of a conversation: a question about a change, beside the calls", line: "antiphon chat harbour.md --session tides", wide: true, changing: true,
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "key:C-x", "Ctrl-E opens", "key:C-f", "│"},
+		files: harbour},
+	{name: "chat-context", label: "What fills the model's window", line: "antiphon chat harbour.md --session tides --allow find_and_replace", wide: true, changing: true,
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "3 turns", "/context", "the largest;"},
+		files: harbour},
+	{name: "chat-sessions", label: "The list of sessions: one was answered, and one waits for an approval", line: "antiphon chat harbour.md -r", wide: true, changing: true,
+		before: "antiphon run harbour.md 'Why is the range of the tide negative?' --session tides --pause; antiphon run harbour.md 'Is it still negative?' --session again --allow find_and_replace;",
+		steps:  []string{"its number:"},
+		files:  harbour},
+	{name: "chat-calls", label: "Two subagents that work side by side, and what they do", line: "antiphon chat pilots.md --session pilots", wide: true, changing: true,
+		steps: []string{"new session pilots", "Which of the two harbours is open?", "the rehearsal, 2s"},
+		files: `
+-- pilot.script --
+turn
+  call read_directory {}
+turn
+  pause 10m
+  say It is open.
+-- pilot.md --
+<config model="rehearsal:pilot.script"/>
+<tool name="read_directory"/>
+-- pilots.script --
+turn
+  say I ask a pilot about each of them.
+  call pilot {"task":"Is the harbour of Oslo open?"}
+  call pilot {"task":"Is the harbour of Bergen open?"}
+turn
+  say Both are open.
+-- pilots.md --
+<config model="rehearsal:pilots.script"/>
+<tool name="pilot" agent="pilot.md" local description="Asks a pilot."/>
 `},
 	{name: "question-trust", confined: true, label: "The question about a file that is not trusted yet", line: "antiphon run tide.md",
 		steps: []string{"c or n:"},
@@ -162,8 +200,12 @@ func (p *picture) take(t *testing.T) (screens []string) {
 		}
 		write(t, filepath.Join(dir, f.Name), string(f.Data))
 	}
-	term := openTerminal(t, dir, "env -u NO_COLOR "+line)
-	if p.film {
+	before := ""
+	if p.before != "" {
+		before = "{ " + p.before + " } >before 2>&1; "
+	}
+	term := openTerminal(t, dir, before+"env -u NO_COLOR "+line)
+	if p.film || p.wide {
 		term.tmux(t, "resize-window", "-x", "118", "-y", "26")
 	}
 	screen := func() string {
@@ -178,7 +220,7 @@ func (p *picture) take(t *testing.T) (screens []string) {
 				term.keys(t, key)
 				continue
 			}
-			if p.film && strings.HasSuffix(p.steps[i-1], ":") {
+			if (p.film || p.wide) && strings.HasSuffix(p.steps[i-1], ":") {
 				term.asked(t)
 			}
 			term.keys(t, step)
