@@ -130,12 +130,16 @@ func (t *Terminal) here() int {
 	return bottom
 }
 
-// callHere returns the key of the call whose row is the last one up to the cursor, or "" without a cursor.
+// callHere returns the key of the last call whose row is on the screen or above it, or above the end of a selection; "" at
+// the end of the transcript.
 func (t *Terminal) callHere() string {
 	if !t.full.on || !t.full.held && !t.full.selects {
 		return ""
 	}
-	here := t.here()
+	here := t.bottom()
+	if t.full.selects {
+		here = t.full.line
+	}
 	for _, r := range slices.Backward(t.rowsOf) {
 		if r.line <= here {
 			return r.key
