@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -167,5 +168,20 @@ func TestAboutCall(t *testing.T) {
 		if got := aboutCall(arguments, func(text string) string { return text }); got != want {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
+	}
+}
+
+// TestOutputKeepsBlanks proves that the end of an output is shown with its blanks, and a long line shortened.
+func TestOutputKeepsBlanks(t *testing.T) {
+	out, err := item.ParseString(`{"type":"function_call_output","call_id":"c","output":"f\n\treturn  1\n` + strings.Repeat("ü", 200) + `"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var screen strings.Builder
+	p := newPrinter(stdio{out: io.Discard, err: &screen}, environment{})
+	p.watched = true
+	p.output(out, &agent.KnownCall{Tool: "read_file"}, false)
+	if want := "   | f\n   |     return  1\n   | " + strings.Repeat("ü", 140) + "…\n"; screen.String() != want {
+		t.Errorf("%q, want %q", screen.String(), want)
 	}
 }

@@ -510,10 +510,21 @@ func (p *printer) output(out item.Item, call *agent.KnownCall, failed bool) {
 	}
 	for _, line := range lines {
 		if line = visible(strings.TrimRight(p.hide(line), "\r")); !p.whole {
-			line = shorten(line, 140)
+			line = clipped(line, 140)
 		}
 		p.tell(dim, "   | %s", line)
 	}
+}
+
+// clipped returns at most limit characters of a line. Unlike [shorten] it leaves blanks as they are.
+func clipped(line string, limit int) string {
+	n := 0
+	for i := range line {
+		if n++; n > limit {
+			return line[:i] + "…"
+		}
+	}
+	return line
 }
 
 // listings are the tools whose output is what a folder has.
