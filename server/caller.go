@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,10 +91,11 @@ var errTooLong = errors.New("it is too long")
 // Outcome is what became of a request that [Server].Admit let in.
 type Outcome struct {
 	// ID and Status are those of the response. They are "" if there is none, because the
-	// backend refused the request.
+	// backend refused the request, or the client left before it began: then Status is
+	// "cancelled" if it used something.
 	ID, Status string
-	// Usage is what the backend has reported, also of a response that was cancelled. It may
-	// be nil.
+	// Usage is what the backend has reported, also of a response that was cancelled, or
+	// estimates: see [Writer].Spent. It may be nil.
 	Usage *api.Usage
 	// Cost and Model are what the backend set in the [Writer].
 	Cost  float64
@@ -154,7 +156,7 @@ func (j *job) count(err error) {
 // outcome returns what became of a job whose backend has returned an error or nil. A
 // response that another server goes on with is counted there.
 func (j *job) outcome(err error) Outcome {
-	o := Outcome{ID: j.id, Cost: j.w.Cost, Model: j.w.Model, Usage: j.w.response.Usage}
+	o := Outcome{ID: j.id, Cost: j.w.Cost, Model: j.w.Model, Usage: cmp.Or(j.w.response.Usage, j.w.Spent)}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -165,7 +167,9 @@ func (j *job) outcome(err error) Outcome {
 	case j.accepted:
 		o.Status = j.w.response.Status
 	default:
-		o.ID = ""
+		if o.ID = ""; o.Usage != nil {
+			o.Status = item.StatusCancelled
+		}
 	}
 	return o
 }

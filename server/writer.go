@@ -42,6 +42,10 @@ type Writer struct {
 	// names. They are not sent, but given to [Server].Admit.
 	Cost  float64
 	Model string
+	// Spent is what a response has used that ends without a usage, because it was cancelled or
+	// broke off: what is known of it, or an estimate. It is not sent, but given to
+	// [Server].Admit. It may be nil.
+	Spent *api.Usage
 
 	response api.Response // the current state; its status is "" before the first event
 	emit     func(api.Event) error

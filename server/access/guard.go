@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/estimate"
 )
 
 // Guard decides who may use servers, and how much. It is an [net/http.Handler] around one
@@ -438,7 +439,7 @@ func (g *Guard) goesOn(project string, caller server.Caller, r *server.Request) 
 
 // record tells what a response has used. There is none if the backend refused the request.
 func (g *Guard) record(u *Use, o server.Outcome) {
-	if o.ID == "" {
+	if o.ID == "" && o.Usage == nil {
 		return
 	}
 	u.At, u.Model, u.Response, u.Status, u.Cost = g.now().UTC(), o.Model, o.ID, o.Status, o.Cost
@@ -450,39 +451,6 @@ func (g *Guard) record(u *Use, o server.Outcome) {
 	if g.Record != nil {
 		g.Record(*u)
 	}
-}
-
-const (
-	bytesPerToken = 4 // in estimates
-	// dataTokens is what an image or a file counts in estimates: its bytes say little about it.
-	dataTokens = 1500
-	// dataBytes is the length from which text without spaces is taken for the data of one.
-	dataBytes = 4 << 10
-)
-
-// tokensOf estimates the tokens of a request. The data of images and files is base64, and has
-// many times more bytes than what it shows has tokens.
-func tokensOf(request string) (n int64) {
-	data, text := 0, 0 // bytes of the data that may be one, and of all that is none
-	end := func() {
-		if data >= dataBytes {
-			n += min(dataTokens, int64(data/bytesPerToken))
-		} else {
-			text += data
-		}
-		data = 0
-	}
-	for i := range len(request) {
-		switch c := request[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '+', c == '/', c == '=', c == '\\': // some escape the slash
-			data++
-		default:
-			end()
-			text++
-		}
-	}
-	end()
-	return n + int64(text/bytesPerToken)
 }
 
 // reserve reserves the limits of the key.
@@ -505,12 +473,12 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 			}
 		}
 	}
-	least := tokensOf(r.Object.JSON())
-	estimate := least
+	least := estimate.Tokens(r.Object.JSON())
+	most := least
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
-		estimate += *r.MaxOutputTokens
+		most += *r.MaxOutputTokens
 	}
-	held, over := g.accounts.reserve(req.key, estimate, least, g.now())
+	held, over := g.accounts.reserve(req.key, most, least, g.now())
 	if len(over) > 0 {
 		if wrong := req.exceeds(over...); wrong != nil {
 			return nil, wrong

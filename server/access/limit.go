@@ -166,7 +166,7 @@ func (a *accounts) settle(r *reservation, o server.Outcome, now time.Time) (toke
 	acc.tokens.level(r.key.Limits.Tokens, now)
 	acc.tokens.used = math.Max(0, acc.tokens.used+float64(tokens)-r.tokens)
 	acc.reserved = math.Max(0, acc.reserved-r.cost)
-	if o.ID != "" {
+	if o.ID != "" || o.Usage != nil {
 		acc.cost += o.Cost
 		acc.priced++
 		acc.typical += (float64(tokens) - acc.typical) / 4

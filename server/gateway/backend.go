@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/estimate"
 )
 
 // Upstream is an endpoint behind a [Backend].
@@ -354,9 +355,11 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 	ctx, meta := endpoint.WithMeta(ctx)
 	ctx = transport.Passing(ctx, func() { _ = p.w.Flush() }) // Relay returns the error
 	attempt := p.record.begin(u)
+	made := meter{}
 	defer func() {
 		if failure != nil {
 			attempt.fail("failed", failure)
+			p.estimate(ctx, u, req, &made)
 		}
 		u.breaker.note(p.b.now(), failure)
 	}()
@@ -364,6 +367,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 		if err != nil {
 			return err
 		}
+		made.hear(&ev)
 		switch ev.Type {
 		case api.EventCreated, api.EventInProgress, api.EventQueued:
 			if name := modelOf(&ev); name != "" {
@@ -373,7 +377,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				continue
 			}
 		case api.EventFailed, api.EventError, api.EventCancelled:
-			p.spend(u, req, &ev)
+			made.counted = p.spend(u, req, &ev)
 			continue // the error follows
 		case api.EventItemDone:
 			u.seen(&ev)
@@ -384,7 +388,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				attempt.Model = name
 			}
 			attempt.Outcome = "answered"
-			p.spend(u, req, &ev)
+			made.counted = p.spend(u, req, &ev)
 			p.made()
 		}
 		if !p.sent {
@@ -405,14 +409,58 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 	return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
 }
 
-// spend counts what an answer of an upstream cost, by the event that ends it.
-func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) {
+// spend counts what an answer of an upstream used, by the event that ends it. It reports
+// whether the upstream says it.
+func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) bool {
 	r, err := ev.Response()
 	if err != nil {
+		return false
+	}
+	p.used(u, req, r.Usage)
+	p.w.Model = cmp.Or(r.Model, req.Model)
+	return r.Usage != nil
+}
+
+// used counts what an upstream used.
+func (p *passage) used(u *upstream, req *api.Request, used *api.Usage) {
+	p.w.Cost += p.b.cost(u, req.Model, used)
+	if used == nil {
 		return
 	}
-	p.w.Cost += p.b.cost(u, req.Model, r.Usage)
-	p.w.Model = cmp.Or(r.Model, req.Model)
+	sum := *used
+	if before := p.w.Spent; before != nil {
+		sum.InputTokens += before.InputTokens
+		sum.OutputTokens += before.OutputTokens
+		sum.TotalTokens += before.TotalTokens
+	}
+	p.w.Spent = &sum
+}
+
+// meter measures an answer of an upstream.
+type meter struct {
+	begun   bool // the upstream has sent an event
+	bytes   int  // of the texts and arguments
+	counted bool // the upstream has said what it used
+}
+
+func (m *meter) hear(ev *api.Event) {
+	m.begun = true
+	m.bytes += len(ev.Delta)
+}
+
+// estimate counts what an answer used that broke off, because the client left or the stream
+// ended, when the upstream does not say it. A request that was refused used nothing.
+func (p *passage) estimate(ctx context.Context, u *upstream, req *api.Request, made *meter) {
+	if made.counted || !made.begun && ctx.Err() == nil {
+		return
+	}
+	in := estimate.Tokens(p.r.Object.JSON())
+	for _, it := range p.r.Items[:len(p.r.Items)-p.r.Own] {
+		in += estimate.Tokens(it.JSON())
+	}
+	out := int64((made.bytes + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
+	p.used(u, req, &api.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out})
+	p.w.Model = cmp.Or(p.w.Model, req.Model)
 }
 
 // cost returns what tokens of a model cost at an upstream, if that is known.

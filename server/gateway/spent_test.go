@@ -1,0 +1,97 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
+)
+
+// What an upstream did for a client that went away, for a response that was cancelled, and for one
+// that broke off, counts by an estimate, because the upstream does not report it.
+func TestSpentOnBroken(t *testing.T) {
+	const deltas = 20
+	words := strings.TrimSpace(strings.Repeat("twelve bytes ", deltas))
+	up := agenttest.NewServer(t)
+	never := make(chan struct{})
+	defer close(never)
+	stalled := agenttest.Completed(item.Assistant(words)).StallAfter(deltas, never)
+	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}
+	b.Cost = func(_, _ string, used *api.Usage) float64 { return float64(used.InputTokens + 100*used.OutputTokens) }
+	got := make(chan server.Outcome, 1)
+	w := &world{t: t, b: b}
+	w.serve(&server.Server{Backend: b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+		return func(o server.Outcome) { got <- o }, nil
+	}})
+	defer w.end()
+	input := strings.Repeat("many words ", 400)
+	leave := func(lines int) {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(`{"model":"m","stream":true,"input":"`+input+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if lines == 0 { // the upstream has the request, and says nothing
+			n := len(up.Requests())
+			go func() {
+				for len(up.Requests()) == n && ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				stop()
+			}()
+		}
+		resp, err := w.client.Do(r)
+		if err != nil {
+			return
+		}
+		defer resp.Body.Close()
+		read := bufio.NewScanner(resp.Body)
+		for range lines {
+			read.Scan()
+		}
+	}
+	check := func(what, status string, in, out int64) {
+		t.Helper()
+		o := <-got
+		if o.Usage == nil || o.Usage.InputTokens < in || o.Usage.InputTokens > 3*in || o.Usage.OutputTokens < out || out == 0 && o.Usage.OutputTokens != 0 || o.Status != status ||
+			o.Usage.TotalTokens != o.Usage.InputTokens+o.Usage.OutputTokens || o.Cost != float64(o.Usage.InputTokens+100*o.Usage.OutputTokens) || o.Model != "m" {
+			t.Errorf("%s: %+v, %+v", what, o, o.Usage)
+		}
+	}
+	up.Add(stalled)
+	leave(3 * deltas)
+	check("a client that left", "cancelled", 1000, deltas/2)
+	up.Add(agenttest.Completed(item.Assistant(words)).Stall(never))
+	leave(0)
+	check("a client that left before the first event", "cancelled", 1000, 0)
+	up.Add(stalled)
+	r := w.create(`{"model":"m","background":true,"input":"` + input + `"}`)
+	for got := ""; !strings.Contains(got, `"in_progress"`); {
+		_, _, got = w.ask(http.MethodGet, "/responses/"+r.ID, "")
+	}
+	if status, _, text := w.ask(http.MethodPost, "/responses/"+r.ID+"/cancel", ""); status != http.StatusOK {
+		t.Fatal(text)
+	}
+	check("a cancelled one", "cancelled", 1000, -1)
+	up.Add(agenttest.Completed(item.Assistant(words)).CutAfter(1500))
+	_, _, _ = w.ask(http.MethodPost, "/responses", `{"model":"m","stream":true,"input":"`+input+`"}`)
+	check("one that broke off", "failed", 1000, 1)
+	up.Add(agenttest.Failure(http.StatusBadRequest, "invalid_prompt", "No."))
+	_, _, _ = w.ask(http.MethodPost, "/responses", `{"model":"m","input":"x"}`)
+	if o := <-got; o.Usage != nil || o.Cost != 0 {
+		t.Errorf("refused: %+v", o)
+	}
+}
