@@ -460,33 +460,36 @@ func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, 
 		return err
 	}
 	all := work.sessions()
-	return all.opened(ctx, env, false, func(in keeper) error {
-		states := []queue.State{queue.Parked}
-		if len(c.Sessions) > 0 {
-			states = append(states, queue.Ready, queue.Waiting, queue.Done)
+	return all.opened(ctx, env, false, func(in keeper) error { return c.retry(ctx, std, in, work, all) })
+}
+
+// retry makes work of a store ready.
+func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
+	states := []queue.State{queue.Parked}
+	if len(c.Sessions) > 0 {
+		states = append(states, queue.Ready, queue.Waiting, queue.Done)
+	}
+	var there func(queue.Work) bool
+	if c.Endpoint != "" {
+		limits, err := limitsOf(in)
+		if err == nil {
+			err = limits.Stop(ctx, c.Endpoint, "")
 		}
-		var there func(queue.Work) bool
-		if c.Endpoint != "" {
-			limits, err := limitsOf(in)
-			if err == nil {
-				err = limits.Stop(ctx, c.Endpoint, "")
-			}
-			if err != nil {
-				return err
-			}
-			there = func(w queue.Work) bool {
-				return w.State == queue.Parked && strings.HasPrefix(w.Reason, stoppedEndpoint(c.Endpoint))
-			}
-		}
-		list, err := c.chosen(ctx, in, there, nil, states...)
 		if err != nil {
 			return err
 		}
-		if c.Drained {
-			list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && w.Reason == drainedReason })
+		there = func(w queue.Work) bool {
+			return w.State == queue.Parked && strings.HasPrefix(w.Reason, stoppedEndpoint(c.Endpoint))
 		}
-		return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
-	})
+	}
+	list, err := c.chosen(ctx, in, there, nil, states...)
+	if err != nil {
+		return err
+	}
+	if c.Drained {
+		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && w.Reason == drainedReason })
+	}
+	return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
 }
 
 // only yields what fits, and errors.
@@ -512,57 +515,60 @@ func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, 
 		return usage(errors.New("--wait cannot be negative"))
 	}
 	all := work.sessions()
-	return all.opened(ctx, env, false, func(in keeper) error {
-		q, err := queueOf(in)
+	return all.opened(ctx, env, false, func(in keeper) error { return c.drain(ctx, std, in, all) })
+}
+
+// drain parks what is ready in a store, and waits for what runs.
+func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all *sessionsCommand) error {
+	q, err := queueOf(in)
+	if err != nil {
+		return err
+	}
+	changed := make(chan struct{}, 1)
+	defer q.Awaited(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})()
+	late := time.NewTimer(c.Wait)
+	defer late.Stop()
+	poll := time.NewTicker(time.Second / 4)
+	defer poll.Stop()
+	parked := []string{}
+	for {
+		list, err := rows(ctx, in, "", queue.Ready, queue.Running)
 		if err != nil {
 			return err
 		}
-		changed := make(chan struct{}, 1)
-		defer q.Awaited(func() {
-			select {
-			case changed <- struct{}{}:
+		runs := 0
+		for _, r := range list {
+			switch {
+			case c.Tenant != "" && r.Tenant != c.Tenant:
+			case r.State == queue.Running:
+				runs++
 			default:
-			}
-		})()
-		late := time.NewTimer(c.Wait)
-		defer late.Stop()
-		poll := time.NewTicker(time.Second / 4)
-		defer poll.Stop()
-		parked := []string{}
-		for {
-			list, err := rows(ctx, in, "", queue.Ready, queue.Running)
-			if err != nil {
-				return err
-			}
-			runs := 0
-			for _, r := range list {
-				switch {
-				case c.Tenant != "" && r.Tenant != c.Tenant:
-				case r.State == queue.Running:
-					runs++
-				default:
-					moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedReason, []queue.State{queue.Ready})
-					if err != nil {
-						return err
-					}
-					if moved {
-						parked = append(parked, r.Session)
-					} else {
-						runs++ // or it is done: the next look says
-					}
+				moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedReason, []queue.State{queue.Ready})
+				if err != nil {
+					return err
+				}
+				if moved {
+					parked = append(parked, r.Session)
+				} else {
+					runs++ // or it is done: the next look says
 				}
 			}
-			if runs == 0 {
-				return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", plural(len(parked), "session"))
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-late.C:
-				return fmt.Errorf("%s still run; antiphon work park --all stops them", plural(runs, "session"))
-			case <-changed:
-			case <-poll.C:
-			}
 		}
-	})
+		if runs == 0 {
+			return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", plural(len(parked), "session"))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late.C:
+			return fmt.Errorf("%s still run; antiphon work park --all stops them", plural(runs, "session"))
+		case <-changed:
+		case <-poll.C:
+		}
+	}
 }

@@ -37,6 +37,9 @@ func TestNoProcessStays(t *testing.T) {
 	}
 }
 
+// stay is how long a test waits for something that must happen. The processes stay for longer.
+const stay = 5 * time.Minute
+
 const processes = `exec 9>alive; sleep 1000 & setsid sh -c "sleep 1000 & sleep 1000" & (setsid sleep 1000 &) ; echo started >&9; sleep 1000`
 
 func noProcessStays(t *testing.T, profile, end string) {
@@ -67,7 +70,7 @@ func noProcessStays(t *testing.T, profile, end string) {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	if err := reader.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
+	if err := reader.SetReadDeadline(time.Now().Add(stay)); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewReader(reader)
@@ -88,7 +91,7 @@ func noProcessStays(t *testing.T, profile, end string) {
 	case "park the endpoint":
 		park(t, store, "--endpoint", url)
 	}
-	if err := reader.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
+	if err := reader.SetReadDeadline(time.Now().Add(stay)); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(lines); err != nil {

@@ -79,7 +79,7 @@ func workersDie(t *testing.T, store string) {
 		p := start(t, nil, worker...)
 		select {
 		case <-reached:
-		case <-time.After(15 * time.Second):
+		case <-time.After(5 * time.Minute):
 			p.signal(t, syscall.SIGKILL)
 			_, rest := p.wait(t)
 			t.Fatalf("the endpoint is not asked\n%s%s", rest, p.err.String())
@@ -97,6 +97,58 @@ func workersDie(t *testing.T, store string) {
 	}
 	o := program(t, "sessions", "export", "talk", "--store", store, "--to", "jsonl")
 	for part, want := range map[string]int{`"kind":"call_started"`: 3, `"kind":"answered"`: 3, `"text":"Count"`: 1, `"text":"Done."`: 1, `"kind":"delivered"`: 1} {
+		if n := strings.Count(o.out, part); n != want {
+			t.Errorf("%s: %d times, want %d\n%s", part, n, want, o.out)
+		}
+	}
+}
+
+// An approval that nobody gives in time is neither consent nor a refusal. The time is that of
+// the store's clock, and ends at a worker that begins later.
+func TestApprovalDeadline(t *testing.T) {
+	approvalDeadline(t, filepath.Join(t.TempDir(), "s.db"))
+}
+
+// The same on a real server.
+func TestApprovalDeadlineOnPostgres(t *testing.T) { approvalDeadline(t, postgresStore(t)) }
+
+func approvalDeadline(t *testing.T, store string) {
+	dir := t.TempDir()
+	agents := filepath.Join(dir, "agents")
+	t.Chdir(dir)
+	if err := os.Mkdir(agents, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, filepath.Join(agents, "agent.md"), "<tool name=\"append_to_file\"/>\n")
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Call("call_1", "append_to_file", `{"path":"notes.txt","content":"one\n"}`)), agenttest.Completed(item.Assistant("Well.")))
+	defer program(t, "sessions", "--store", store, "rm", "--force", "deadline")
+	if o := program(t, "work", "submit", file, "deadline", "Count", "--store", store); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	work := func(timeout, says string) {
+		t.Helper()
+		if o := program(t, "work", "--store", store, "--agents", agents, "--trust", "--base-url", srv.URL, "--model", "m", "--once", "--approval-time", timeout, "--approvers", "ann,ben"); o.code != 0 {
+			t.Fatalf("exit code %d\n%s%s", o.code, o.out, o.err)
+		}
+		if o := program(t, "work", "status", "deadline", "--store", store); !strings.Contains(o.out, says) {
+			t.Errorf("%q is not in %s%s", says, o.out, o.err)
+		}
+	}
+	work("1h", "waits for ann's approval of append_to_file until ")
+	work("1h", "waits for ann's approval of append_to_file until ") // it is not due
+	if n := len(srv.Requests()); n != 1 {
+		t.Errorf("%d requests before the time is over", n)
+	}
+	// Its row is due in an hour: another worker's settings hold from the next look on.
+	if o := program(t, "work", "retry", "deadline", "--store", store); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	work("1ns", "done: answered")
+	if _, err := os.Stat(filepath.Join(dir, "notes.txt")); err == nil {
+		t.Error("the call ran")
+	}
+	o := program(t, "sessions", "export", "deadline", "--store", store, "--to", "jsonl")
+	for part, want := range map[string]int{`"decided":"unanswered"`: 1, `"allowed":true`: 0, `"kind":"call_started"`: 0, `Nobody answered whether this call may run`: 2} {
 		if n := strings.Count(o.out, part); n != want {
 			t.Errorf("%s: %d times, want %d\n%s", part, n, want, o.out)
 		}

@@ -1,0 +1,155 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+)
+
+// fill puts a row into each state: parked by hand, by a drain and because its endpoint was
+// stopped; ready, running, waiting and done. Their sessions have these names.
+func (s *toldStore) fill(t *testing.T, url string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, tenant := range map[string]string{"hand": "anna", "drained": "ben", "stopped": "carl", "ready": "anna", "ready2": "ben", "running": "ben", "waiting": "anna", "done": "anna"} {
+		must(s.Create(t.Context(), session.Info{ID: id, Path: "/agent.md"}))
+		must(s.Enqueue(t.Context(), queue.Work{Session: id, Agent: "0123456789 of " + id, Tenant: tenant}))
+		w, err := s.Work(t.Context(), id)
+		must(err)
+		if parked := map[string]string{"hand": "by hand", "drained": drainedReason, "stopped": stoppedEndpoint(url) + ": too dear"}[id]; parked != "" {
+			must(s.Store.Move(t.Context(), w, queue.Parked, parked))
+		}
+		if !slices.Contains([]string{"running", "waiting", "done"}, id) {
+			continue
+		}
+		w, err = s.Begin(t.Context(), w, "worker")
+		must(err)
+		if id != "running" {
+			must(s.Finish(t.Context(), w, queue.Outcome{State: queue.State(id), Reason: "it is " + id}))
+		}
+	}
+	must(s.Store.Stop(t.Context(), url, "too dear"))
+}
+
+// in returns the sessions whose work is in a state.
+func (s *toldStore) in(t *testing.T, state queue.State) (ids []string) {
+	t.Helper()
+	for w, err := range s.Works(t.Context(), state) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, w.Session)
+	}
+	return ids
+}
+
+// Each flag of antiphon work retry makes ready what it names, and nothing else.
+func TestRetryFlags(t *testing.T) {
+	const url = "http://localhost:1/v1"
+	for name, tt := range map[string]struct {
+		retry   workRetryCommand
+		want    []string // become ready
+		stopped bool     // the endpoint stays so
+	}{
+		"--drained":          {workRetryCommand{Drained: true}, []string{"drained"}, true},
+		"--all":              {workRetryCommand{chosenWork: chosenWork{All: true}}, []string{"drained", "hand", "stopped"}, true},
+		"--tenant":           {workRetryCommand{chosenWork: chosenWork{Tenant: "anna"}}, []string{"hand"}, true},
+		"--endpoint":         {workRetryCommand{chosenWork: chosenWork{Endpoint: url}}, []string{"stopped"}, false},
+		"--agent HASH":       {workRetryCommand{chosenWork: chosenWork{Agent: "0123456789 of hand"}}, []string{"hand"}, true},
+		"--agent too much":   {workRetryCommand{chosenWork: chosenWork{Agent: "0123456789 of nobody"}}, nil, true},
+		"a session":          {workRetryCommand{chosenWork: chosenWork{Sessions: []string{"hand"}}}, []string{"hand"}, true},
+		"what is not parked": {workRetryCommand{chosenWork: chosenWork{Sessions: []string{"waiting", "done"}}}, []string{"done", "waiting"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newToldStore(t)
+			s.fill(t, url)
+			before := s.in(t, queue.Ready)
+			var out bytes.Buffer
+			work := new(workCommand)
+			all := work.sessions()
+			all.hide = environment{}.Hider()
+			tt.retry.All = tt.retry.All || tt.retry.Drained // as Run does
+			if err := tt.retry.retry(t.Context(), stdio{strings.NewReader(""), &out, &out}, s, work, all); err != nil {
+				t.Fatal(err)
+			}
+			got := slices.DeleteFunc(s.in(t, queue.Ready), func(id string) bool { return slices.Contains(before, id) })
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("ready are %q, want %q\n%s", got, tt.want, &out)
+			}
+			if got := s.in(t, queue.Running); !slices.Equal(got, []string{"running"}) {
+				t.Errorf("running are %q", got)
+			}
+			list, err := s.Endpoints(t.Context())
+			if err != nil || len(list) != 1 || (list[0].Stopped != "") != tt.stopped {
+				t.Errorf("%+v, %v", list, err)
+			}
+		})
+	}
+}
+
+// antiphon work drain parks what is ready and nothing else, and returns when nothing runs any
+// more, or says what does.
+func TestDrainWaitsForWhatRuns(t *testing.T) {
+	drain := func(s *toldStore, c workDrainCommand) error {
+		var out bytes.Buffer
+		all := new(workCommand).sessions()
+		all.hide = environment{}.Hider()
+		return c.drain(t.Context(), stdio{strings.NewReader(""), &out, &out}, s, all)
+	}
+	const url = "http://localhost:1/v1"
+	s := newToldStore(t)
+	s.fill(t, url)
+	if err := drain(s, workDrainCommand{Wait: time.Nanosecond}); err == nil || !strings.Contains(err.Error(), "1 session still run") {
+		t.Errorf("one runs: %v", err)
+	}
+	for state, want := range map[queue.State][]string{queue.Ready: nil, queue.Waiting: {"waiting"}, queue.Done: {"done"}, queue.Running: {"running"}, queue.Parked: {"drained", "hand", "ready", "ready2", "stopped"}} {
+		if got := s.in(t, state); !slices.Equal(got, want) {
+			t.Errorf("%s are %q, want %q", state, got, want)
+		}
+	}
+
+	s = newToldStore(t)
+	s.fill(t, url)
+	if err := drain(s, workDrainCommand{Tenant: "anna", Wait: time.Minute}); err != nil { // what runs is another's
+		t.Error(err)
+	}
+	if got := s.in(t, queue.Ready); !slices.Equal(got, []string{"ready2"}) {
+		t.Errorf("of another tenant, ready are %q", got)
+	}
+
+	run, err := s.Work(t.Context(), "running")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, ended := context.WithCancel(t.Context())
+	go func() {
+		defer ended()
+		if err := drain(s, workDrainCommand{Wait: time.Hour}); err != nil {
+			t.Error(err)
+		}
+		if now, err := s.Work(t.Context(), "running"); err != nil || now.State != queue.Done {
+			t.Errorf("it did not wait: %+v, %v", now, err)
+		}
+	}()
+	for len(s.in(t, queue.Ready)) > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if err := s.Finish(t.Context(), run, queue.Outcome{State: queue.Done, Well: true}); err != nil {
+		t.Error(err)
+	}
+	<-ctx.Done()
+}
