@@ -19,8 +19,32 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
+
+// A1: a link on the way to files that other programs obey, which was put there after the question
+// about the call, leads no write to them: nobody was asked about these.
+func TestWriteThroughNewLink(t *testing.T) {
+	k := kittest.New(t)
+	k.Write(".git/hooks/x", "theirs")
+	if err := os.Symlink(".git/hooks", filepath.Join(k.Dir, "folder")); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string]string{"append_to_file": `{"path":"folder/x","content":"evil"}`, "find_and_replace": `{"path":"folder/x","find":"theirs","replace":"evil"}`} {
+		tl, err := toolkit.New(name, toolkit.Deps{Files: k.Files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tl.Run(t.Context(), tool.Call{Name: name, Arguments: args}); err == nil || !strings.Contains(err.Error(), "nobody was asked about") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := k.Content(".git/hooks/x"); got != "theirs" {
+		t.Errorf("written through the link: %q", got)
+	}
+}
 
 // A1, A6: a program that swaps a folder for a link while calls run leads none of them out of
 // the folder that rules are about: not to a folder that no rule allows, and not to one that

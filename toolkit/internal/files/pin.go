@@ -6,6 +6,7 @@ package files
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +39,9 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 	})
 	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.private(p) {
 		err = errors.New("the path leads to a place that nobody was asked about: " + why)
+	}
+	if why := f.protectedAt(real); err == nil && writing && why != "" && why != f.protectedAt(p.unlinked()) {
+		err = fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", real)
 	}
 	if err != nil {
 		_ = release()
