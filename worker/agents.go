@@ -166,6 +166,9 @@ type definitionError struct{ err error }
 
 func (e *definitionError) Error() string { return e.err.Error() }
 
+// maxStored is more than the stored form of any definition that can be packed.
+const maxStored = 128 << 20
+
 // definition reads a definition from a store.
 func definition(ctx context.Context, from session.Blobs, hash string) (d agentfile.Definition, err error) {
 	raw, err := hex.DecodeString(hash)
@@ -180,6 +183,9 @@ func definition(ctx context.Context, from session.Blobs, hash string) (d agentfi
 		return d, err
 	}
 	defer blob.Close()
+	if size > maxStored {
+		return d, &definitionError{fmt.Errorf("%s is too large for one", short(hash))}
+	}
 	text, err := io.ReadAll(io.LimitReader(blob, size))
 	if err != nil {
 		return d, err

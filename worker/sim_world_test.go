@@ -407,7 +407,8 @@ type simStage struct {
 func (g *simStage) agreed() ([]string, error) { return []string{simAgent}, nil }
 func (g *simStage) fits() ([]string, error)   { return g.agreed() }
 
-func (*simStage) lacks(context.Context, string) (string, error) { return "", nil }
+func (*simStage) lacks(context.Context, string) (string, error)        { return "", nil }
+func (*simStage) otherVersion(context.Context, string) (string, error) { return "", nil }
 
 func (g *simStage) url(string) string {
 	if g.w.limited {

@@ -9,11 +9,13 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/trust"
@@ -28,6 +30,9 @@ type stage interface {
 	fits() ([]string, error)
 	// lacks says why the worker cannot run a definition, or returns "".
 	lacks(ctx context.Context, hash string) (why string, err error)
+	// otherVersion says that a definition belongs to another version of the program, or
+	// returns "". Nobody needs to have agreed to the definition.
+	otherVersion(ctx context.Context, hash string) (why string, err error)
 	// url returns the endpoint of a definition, or "" if it is not known yet.
 	url(hash string) string
 	// opener returns what opens the session of a piece of work, and its endpoint; nil if
@@ -54,6 +59,7 @@ type files struct {
 	known map[string]agentfile.Definition
 	unfit map[string]string // why the worker cannot run other definitions
 	urls  map[string]string // the endpoints of definitions
+	same  map[string]bool   // definitions of this version of the program to which nobody agreed
 }
 
 func (f *files) agreed() ([]string, error) { return f.Agents.Hashes() }
@@ -83,14 +89,50 @@ func (f *files) definition(ctx context.Context, hash string) (d agentfile.Defini
 		return d, noDefinition + err.Error(), nil
 	case err != nil:
 		return d, "", err
-	case d.Program != f.Config.Program:
-		// Another version may have other tools under the same names. D3
-		why = "needs a worker of the version " + orUnknown(d.Program) + " with which it began; this one is " + orUnknown(f.Config.Program)
+	}
+	if why := f.notThis(d); why != "" {
 		f.unfit[hash] = why
 		return d, why, nil
 	}
 	f.known[hash] = d
 	return d, "", nil
+}
+
+// otherVersion keeps only its answer, because a definition to which nobody agreed may be large
+// and is not needed again.
+func (f *files) otherVersion(ctx context.Context, hash string) (why string, err error) {
+	if f.same[hash] {
+		return "", nil
+	}
+	if why, ok := f.unfit[hash]; ok {
+		if strings.HasPrefix(why, noVersion) {
+			return why, nil
+		}
+		return "", nil
+	}
+	d, err := definition(ctx, f.Config.Store, hash)
+	var bad *definitionError
+	if errors.As(err, &bad) {
+		return "", nil // it is read again next time: it may be in the store then
+	}
+	if err != nil {
+		return "", err
+	}
+	if why = f.notThis(d); why != "" {
+		f.unfit[hash] = why
+	} else {
+		f.same[hash] = true
+	}
+	return why, nil
+}
+
+// notThis says that a definition belongs to another version of the program, or returns "".
+// Another version may have other tools under the same names. D3
+func (f *files) notThis(d agentfile.Definition) string {
+	if d.Program == f.Config.Program {
+		return ""
+	}
+	return noVersion + excerpt.Name(orUnknown(d.Program)) + " with which it began; this one is " + orUnknown(f.Config.Program)
 }
 
 func orUnknown(version string) string {

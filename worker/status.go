@@ -6,6 +6,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -36,6 +37,30 @@ func Waits(w queue.Work, now time.Time) string {
 		text += "; before: " + w.Reason
 	}
 	return text
+}
+
+// Lack is the kind of what parked work lacks.
+type Lack string
+
+// The kinds of what work may lack.
+const (
+	LacksVersion   Lack = "version"   // a worker of the version of the program with which it began
+	LacksAgreement Lack = "agreement" // the agreement of a worker's operator
+	LacksOther     Lack = "other"     // a worker with something else, such as a label
+)
+
+// Lacks returns what work lacks that is parked because no worker can do it, or "". A worker
+// that can do it makes it ready again.
+func Lacks(w queue.Work) Lack {
+	switch {
+	case w.State != queue.Parked || !strings.HasPrefix(w.Reason, needed):
+		return ""
+	case strings.HasPrefix(w.Reason, noVersion):
+		return LacksVersion
+	case strings.HasPrefix(w.Reason, noAgreement):
+		return LacksAgreement
+	}
+	return LacksOther
 }
 
 func withNeeds(w queue.Work) string {

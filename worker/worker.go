@@ -229,7 +229,7 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	}
 	p.log = p.log.With("worker", w.Name)
 	if p.stage = w.stage; p.stage == nil {
-		p.stage = &files{w, p.log, map[string]agentfile.Definition{}, map[string]string{}, map[string]string{}}
+		p.stage = &files{w, p.log, map[string]agentfile.Definition{}, map[string]string{}, map[string]string{}, map[string]bool{}}
 	}
 	defer q.Awaited(p.stir)()
 	p.log.Info("worker started", "runs", p.most())
@@ -507,8 +507,12 @@ func (p *pool) begin(ctx context.Context, w queue.Work, open opener) {
 // that can makes it ready again.
 const needed = "needs "
 
-// noDefinition begins what no worker has.
-const noDefinition = needed + "its agent's definition: "
+// These begin what a worker may lack.
+const (
+	noDefinition = needed + "its agent's definition: "
+	noVersion    = needed + "a worker of the version "
+	noAgreement  = needed + "the agreement of "
+)
 
 // lookAfter parks work that no worker has taken because something is missing, and makes
 // ready what this worker can do by now.
@@ -656,11 +660,16 @@ func (p *pool) missing(ctx context.Context, w queue.Work, hashes []string) (why 
 		return why, nil
 	}
 	if !slices.Contains(hashes, w.Agent) {
+		// The hash covers the version of the program, so nobody can agree to it at a worker of
+		// another version.
+		if why, err := p.stage.otherVersion(ctx, w.Agent); err != nil || why != "" {
+			return why, err
+		}
 		info, err := p.Config.Store.Info(ctx, w.Session)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return "", err
 		}
-		return needed + "the agreement of a worker's operator to this version of " + orUnknown(info.Path) + " (" + short(w.Agent) + ")", nil
+		return noAgreement + "a worker's operator to this version of " + orUnknown(info.Path) + " (" + short(w.Agent) + ")", nil
 	}
 	return p.stage.lacks(ctx, w.Agent)
 }

@@ -299,17 +299,38 @@ func TestAnotherVersion(t *testing.T) {
 	r.is(id, queue.Done, "answered")
 }
 
+// The hash of a definition covers the version of the program. So a worker of another build has
+// not agreed to that hash, although it agreed to the same file; what is missing is the version.
+func TestAnotherVersionAgreedToTheFile(t *testing.T) {
+	r := newRig(t, head, talk)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	other := r.another("b")
+	other.Config.Program = "test 2"
+	r.agree(other)
+	r.once(other)
+	if w := r.is(id, queue.Parked, "needs a worker of the version test 1 with which it began; this one is test 2"); worker.Lacks(w) != worker.LacksVersion {
+		t.Errorf("it lacks %q", worker.Lacks(w))
+	}
+	r.agree(r.work)
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+}
+
 // K1, K2: a row in the database alone starts nothing, also not a file without powers. An
 // agreement of the operator makes the work go on.
 func TestUntrustedWork(t *testing.T) {
 	r := newRig(t, head, talk)
 	id := r.submit(r.job("1", "hello")).Session.ID
 	r.once(r.work)
-	r.is(id, queue.Parked, "needs the agreement of a worker's operator to this version of "+r.file)
+	if w := r.is(id, queue.Parked, "needs the agreement of a worker's operator to this version of "+r.file); worker.Lacks(w) != worker.LacksAgreement {
+		t.Errorf("it lacks %q", worker.Lacks(w))
+	}
 	r.saidAre(id)
 	r.agree(r.work)
 	r.once(r.work)
-	r.is(id, queue.Done, "answered")
+	if w := r.is(id, queue.Done, "answered"); worker.Lacks(w) != "" {
+		t.Errorf("it lacks %q", worker.Lacks(w))
+	}
 
 	// A file with powers needs an answer, and so does each of its versions.
 	r.write(r.file, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n")

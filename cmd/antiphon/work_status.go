@@ -142,7 +142,7 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 			case asks:
 				said += "; antiphon sessions approve " + quoted(r.called())
 			case r.State == queue.Parked:
-				said += "; antiphon work retry " + quoted(r.called())
+				said += parkedHint(r)
 			}
 			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))
 		}
@@ -165,6 +165,20 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		fmt.Fprintf(std.err, "antiphon: %s\n", said)
 		return nil
 	})
+}
+
+// parkedHint says what an operator can do about parked work. If no worker can do it, to try it
+// again would only park it again.
+func parkedHint(r *workRow) string {
+	switch worker.Lacks(r.work) {
+	case worker.LacksVersion:
+		return "; antiphon work submit FILE " + quoted(r.called()) + " --upgrade goes on with the version that submits it"
+	case worker.LacksAgreement:
+		return "; put the file into the folder --agents of a worker, and agree to it if it has powers"
+	case worker.LacksOther:
+		return ""
+	}
+	return "; antiphon work retry " + quoted(r.called())
 }
 
 // measured describes a queue.
@@ -395,6 +409,9 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 // meanwhile. What does not run there stays as it is, because it cannot begin.
 func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
 	reason := cmp.Or(c.Reason, "an operator parked it")
+	if worker.Lacks(queue.Work{State: queue.Parked, Reason: reason}) != "" { // else a worker would make it ready again
+		reason = "an operator says: it " + reason
+	}
 	var there func(queue.Work) bool
 	if c.Endpoint != "" {
 		limits, err := limitsOf(in)

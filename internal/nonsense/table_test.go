@@ -468,6 +468,7 @@ var functions = []function{
 	{"worker", "Answer", worker.Answer},
 	{"worker", "ChangesOf", worker.ChangesOf},
 	{"worker", "AwaitsApproval", worker.AwaitsApproval},
+	{"worker", "Lacks", worker.Lacks},
 	{"worker", "Running", worker.Running},
 	{"worker", "AddSchedule", worker.AddSchedule},
 	{"worker", "Schedules", worker.Schedules},
