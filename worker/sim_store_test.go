@@ -220,8 +220,8 @@ func (s *simStore) Candidates(ctx context.Context, want queue.Want) ([]queue.Wor
 // Create and PutBlob take their time at the database, too.
 
 // Create implements [session.Catalog].
-func (s *simStore) Create(ctx context.Context, info session.Info) error {
-	return s.p.call(ctx, "create "+info.ID, func() error { return s.Store.Create(ctx, info) })
+func (s *simStore) Create(ctx context.Context, info session.Info, first ...session.Entry) error {
+	return s.p.call(ctx, "create "+info.ID, func() error { return s.Store.Create(ctx, info, first...) })
 }
 
 // PutBlob implements [session.Blobs].
