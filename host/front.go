@@ -152,16 +152,27 @@ const (
 	minLine   = 20
 )
 
+// passwordIn returns the password in an address, also if a character of it that is not escaped,
+// such as a slash, makes it a wrong address.
+func passwordIn(address string) string {
+	u, err := url.Parse(address)
+	if err == nil && u.User != nil {
+		password, _ := u.User.Password()
+		return password
+	}
+	_, rest, _ := strings.Cut(address, "://")
+	_, password, _ := strings.Cut(rest[:max(strings.LastIndexByte(rest, '@'), 0)], ":")
+	return password
+}
+
 // secretsIn returns the secrets in a variable.
 func secretsIn(name, value string) (list []string) {
 	if len(value) < minSecret {
 		return nil
 	}
 	if strings.Contains(value, "://") && strings.Contains(value, "@") {
-		if u, err := url.Parse(value); err == nil {
-			if password, _ := u.User.Password(); distinct(password) {
-				list = append(list, password)
-			}
+		if password := passwordIn(value); distinct(password) {
+			list = append(list, password)
 		}
 	}
 	if !variables.Secret(name, value) || !distinct(value) {

@@ -33,6 +33,14 @@ func TestSecretVariables(t *testing.T) {
 			t.Errorf("%s=%s: %q", name, value, got)
 		}
 	}
+	for value, want := range map[string]string{
+		"postgres://me:12/0123456789@db.example:5432/app": "12/0123456789", "postgres://me:ab/0123456789@db.example/app": "ab/0123456789",
+		"postgres://me:p%zz0123456789@db.example/app": "p%zz0123456789", "https://example.org/@someone-else": "", "http://127.0.0.1:5173/@vite/client": "",
+	} {
+		if got := strings.Join((host.Environment{"ANTIPHON_STORE": value}).Secrets(), " "); got != want {
+			t.Errorf("%s: %q", value, got)
+		}
+	}
 	pem := "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nshort\n-----END KEY-----"
 	env := host.Environment{"TLS_KEY": pem, "DATABASE_URL": "postgres://me:p%40ssw0rd-1@db.example/app", "A_TOKEN": "0123456789", "B_TOKEN": "0123456789-longer", "C_TOKEN": "0123456789"}
 	want := []string{pem, "MIIEvQIBADANBgkqhkiG9w0B", "0123456789-longer", "p@ssw0rd-1", "0123456789"}

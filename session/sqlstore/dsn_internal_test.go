@@ -4,6 +4,8 @@
 package sqlstore
 
 import (
+	"database/sql"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -58,9 +60,32 @@ func TestUnsafeParameterIsCutOut(t *testing.T) {
 
 // J6: what names the place for people has no part of a password in it.
 func TestPlaceHasNoPassword(t *testing.T) {
-	for _, dsn := range []string{`host=h password='x host=SECRET'`, `host=h password = SECRET`, `postgres://u:SECRET@h/db`, `password='SECRET dbname=SECRET`} {
+	for _, dsn := range []string{`host=h password='x host=SECRET'`, `host=h password = SECRET`, `postgres://u:SECRET@h/db`, `password='SECRET dbname=SECRET`,
+		`postgres://u:12/SECRET@h/db`, `postgres://u:12/SE@h:5/db?CRET`, `postgres://u:x/SECRET@h/db`, `postgres://u:12?SECRET@h/db`, `postgres://u:12#SECRET@h/db`,
+		`postgres://u:1/2:SECRET@h/db`, `postgres://SECRET/@h/db`, `postgres://u:1/SECRET?@h/db`, `postgres:u:SECRET@h/db`, `postgres://u:@1/SECRET@h/db`, `postgres://u:1@2/SECRET@h:5432/db`,
+	} {
 		if place := postgresPlace(dsn); strings.Contains(place, "SECRET") {
 			t.Errorf("%s is called %q", dsn, place)
+		}
+	}
+}
+
+// J6: a URL whose password is not escaped names another server than the person means. That
+// server is not asked for anything, because the question would have the rest of the password.
+func TestUnescapedPasswordGoesNowhere(t *testing.T) {
+	opened := func(string) (*sql.DB, error) {
+		t.Error("a server was asked")
+		return nil, errors.New("no server")
+	}
+	for _, dsn := range []string{`postgres://u:12/SECRET@h/db`, `postgres://u:12/SE@h:5/db?CRET`, `postgres://u:12?SECRET@h/db`, `postgres://u:12#SECRET@h/db`, `postgres://u:@1/SECRET@h/db`} {
+		_, err := OpenPostgres(t.Context(), dsn, opened, Options{})
+		if err == nil || strings.Contains(err.Error(), "CRET") || !strings.Contains(err.Error(), "% escapes in the password") {
+			t.Errorf("%s: %v", dsn, err)
+		}
+	}
+	for _, dsn := range []string{`postgres://u:p%2F%40@h/db`, `postgres:///db?host=/tmp&user=a@b`, `postgres://u@h`, `host=/tmp password=a/@b`, `postgres://h/d%40b`} {
+		if spills(dsn) {
+			t.Errorf("%s is refused", dsn)
 		}
 	}
 }

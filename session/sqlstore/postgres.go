@@ -27,6 +27,9 @@ func OpenPostgres(ctx context.Context, dsn string, open Opener, o Options) (*Sto
 	if err != nil {
 		return nil, err
 	}
+	if spills(dsn) {
+		return nil, badDSN(place)
+	}
 	db, err := open.open(dsn)
 	if errors.Is(err, errNoOpener) {
 		return nil, &Error{Store: place, Op: "opening", Problem: err.Error(), Err: err}
@@ -85,6 +88,9 @@ func bound(db *sql.DB, connections int) {
 // postgresPlace returns the server and database of a connection string, without its
 // password.
 func postgresPlace(dsn string) string {
+	if spills(dsn) {
+		return "postgres"
+	}
 	if u, err := url.Parse(dsn); err == nil && u.Host != "" {
 		return "postgres " + u.Host + u.Path
 	}
@@ -95,6 +101,28 @@ func postgresPlace(dsn string) string {
 		}
 	}
 	return place
+}
+
+// spills reports whether the password of a URL has a character that ends the part before the
+// @, such as a slash. The beginning of the URL is then another server, and the rest of the
+// password is what is asked of it.
+func spills(dsn string) bool {
+	_, rest, ok := strings.Cut(dsn, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if !ok || end < 0 {
+		return false
+	}
+	path, query, _ := strings.Cut(rest[end:], "?")
+	if strings.Contains(path, "@") {
+		return true
+	}
+	for parameter := range strings.SplitSeq(query, "&") {
+		// The value of a parameter may have one.
+		if name, _, _ := strings.Cut(parameter, "="); strings.Contains(name, "@") {
+			return true
+		}
+	}
+	return false
 }
 
 // badDSN returns the error for a connection string that the driver cannot read. It
