@@ -19,7 +19,7 @@ var motions = []string{"full", "reduced"}
 var keySets = []string{"emacs", "vi"}
 
 // bindHint says how keys are bound.
-const bindHint = "write KEY=KEY, KEY=KEY KEY, KEY=/COMMAND or KEY=none, with semicolons between them, such as f2=/fullscreen; ctrl+t=ctrl+r"
+const bindHint = "write KEY=KEY, KEY=KEY KEY, KEY=/COMMAND, KEY KEY=/COMMAND or KEY=none, with semicolons between them, such as f2=/fullscreen; ctrl+t=ctrl+r"
 
 // viKeys lists the keys of vi.
 var viKeys = []string{
@@ -27,8 +27,9 @@ var viKeys = []string{
 	"h j k l w b e 0 ^ $    with counts; gg G, f F t T ; ,  %  { }",
 	"i a I A o O            insert; x X r s, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
 	"p P . u Ctrl-R         put, again, undo, redo; v V select, \" names a register, > < shift",
-	": / ?                  a command as behind a slash, also :w, :q, :wq, :e; search in what you said",
+	": / ?                  a command as behind a slash, also :w, :q, :wq, :e, :d, :set; search in what you said",
 	"/ ? n N [ ]            in full screen: search the transcript, again; the message before and behind",
+	"v V y                  in full screen, with an empty draft: select lines of the transcript, copy them",
 	"Enter                  sends, in every mode",
 }
 
