@@ -38,7 +38,7 @@ var levels = map[string]int{
 	"internal/spool":           0,
 	"internal/publicip":        0,
 	"internal/obeyed":          0,
-	"internal/private":         0,
+	"internal/private":         -1,
 	"internal/traceparent":     0,
 	"internal/typo":            -1,
 	"internal/tui":             0,

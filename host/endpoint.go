@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -22,6 +22,7 @@ import (
 	_ "github.com/antiphon-go/antiphon/completions" // registers the dialect
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/responses"
@@ -262,8 +263,16 @@ func (e *Endpoint) rehearses(file said, front *FrontEnd) (script, why string, er
 // script returns the text of the script that Model names. It returns nil if Model
 // names no script, or if the script cannot be read; a run reports that error.
 func (e *Endpoint) script() []byte {
-	path, _ := rehearsal.ParseModel(e.Model)
-	text, err := os.ReadFile(path)
+	path, is := rehearsal.ParseModel(e.Model)
+	if !is || path == "" {
+		return nil
+	}
+	f, _, err := private.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, rehearsal.MaxScript))
 	if err != nil {
 		return nil
 	}

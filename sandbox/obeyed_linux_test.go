@@ -203,3 +203,22 @@ func TestFixed(t *testing.T) {
 		})
 	}
 }
+
+// TestPipesAreNotRead proves that named pipes where git expects files end neither the run that
+// makes them nor the next one: nobody writes to them, and to read one would wait for ever.
+func TestPipesAreNotRead(t *testing.T) {
+	for _, s := range settings(t) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, s)
+			a := g.run(g.workspace(), "/bin/sh", "-c", "mkdir -p x y/.git; mkfifo x/.git y/.git/config y/.git/HEAD")
+			said := strings.Join(a.Planted, "\n")
+			if a.Error != "" || a.Exit != (sandbox.Exit{}) || !strings.Contains(said, "x/.git is new") || !strings.Contains(said, "y/.git/config is new") {
+				t.Errorf("%+v", a)
+			}
+			if a := g.run(g.workspace(), "/bin/echo", "done"); a.Output != "done\n" || a.Error != "" {
+				t.Errorf("the next run: %+v", a)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ package toolkit
 
 import (
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -24,5 +25,8 @@ func TestNamedPipe(t *testing.T) {
 	k.Fails("append_to_file", args{"path": "pipe", "content": "a"}, "not a regular file")
 	if got := k.OK("read_directory", nil); got != "pipe (special file)" {
 		t.Errorf("%q", got)
+	}
+	if _, err := Open(Root{Path: filepath.Join(k.Dir, "pipe")}); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		t.Errorf("a pipe as a root: %v", err)
 	}
 }

@@ -4,6 +4,7 @@
 package obeyed
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // A Scan is what programs obey in folders, as it was when it was made. [Scan.Complete] is the
@@ -162,8 +164,8 @@ func (s *Scan) git(path string) {
 		}
 	default:
 		s.mark(path, pointer)
-		to, _ := strings.CutPrefix(read(path), "gitdir:")
-		if to = strings.TrimSpace(to); to == "" {
+		to, names := strings.CutPrefix(s.marks[path].text, "gitdir:")
+		if to = strings.TrimSpace(to); !names || to == "" {
 			return
 		}
 		if !filepath.IsAbs(to) {
@@ -268,7 +270,7 @@ func (s *Scan) mark(path string, k kind) {
 	case strings.HasPrefix(m.stamp, "l"):
 		m.text = "a link: " + m.stamp
 	case k == settings, k == pointer:
-		m.text = read(path)
+		m.text = read(path, m.stamp)
 	}
 	s.marks[path] = m
 	if m.stamp != "" && m.stamp[0] != 'l' {
@@ -297,8 +299,16 @@ func outermost(paths []string) (list []string) {
 // mostText is how much of a configuration is read.
 const mostText = 64 << 10
 
-func read(path string) string {
-	f, err := os.Open(path)
+// notFile stands for the text of a named pipe or a device. Nothing is read of one: that could
+// wait for ever.
+const notFile = "not a file"
+
+// read returns the beginning of the text at a path with a stamp.
+func read(path, stamp string) string {
+	f, _, err := private.Open(path)
+	if errors.Is(err, private.ErrNotRegular) && strings.HasPrefix(stamp, "f") {
+		return notFile
+	}
 	if err != nil {
 		return ""
 	}
@@ -326,7 +336,9 @@ func (s *Scan) Since() (list []string) {
 		}
 		switch m.kind {
 		case settings:
-			if line := Setting(added(before.text, m.text)); line != "" {
+			if m.text == notFile {
+				list = append(list, path+" "+made+": it is not a file, and git obeys what a program writes to it")
+			} else if line := Setting(added(before.text, m.text)); line != "" {
 				list = append(list, fmt.Sprintf("%s has the new line %q, which git obeys", path, clip(line)))
 			}
 		case hooks:

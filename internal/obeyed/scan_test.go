@@ -60,7 +60,11 @@ func TestSince(t *testing.T) {
 		"mv .git g; ln -s g .git":                                                                                "/.git is new",
 		"echo evil > .envrc":                                                                                     "/.envrc is new",
 		"mkdir .vscode; echo evil > .vscode/tasks.json":                                                          "/.vscode is new",
-		"echo x > sub/.mcp.json":                                                                                 "/sub/.mcp.json is new",
+		"mkfifo sub/.git": "/sub/.git is new: it tells git",
+		"mkdir sub/.git; mkfifo sub/.git/config sub/.git/HEAD": "/sub/.git/config is new: it is not a file",
+		"mkfifo .git/commondir":                                "/.git/commondir was removed",
+		"mkfifo .git/config.worktree":                          "/.git/config.worktree is new: it is not a file",
+		"echo x > sub/.mcp.json":                               "/sub/.mcp.json is new",
 	} {
 		dir, run := workspace(t)
 		run(repository)

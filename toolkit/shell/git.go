@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/obeyed"
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // gitSettings are in force for every git that a command starts, whatever the
@@ -95,7 +97,11 @@ func repositoryProblem(dir string, roots []string) string {
 	}
 	// Mode 160000 is a repository within the repository, with settings of its own. The
 	// extensions are of an index that is not all in this file, or not all written out.
-	if index, err := os.ReadFile(filepath.Join(git, "index")); err == nil {
+	index, err := readFile(filepath.Join(git, "index"))
+	switch {
+	case errors.Is(err, private.ErrNotRegular):
+		return "the repository's index is not a file"
+	case err == nil:
 		for _, part := range []string{"\x00\x00\xE0\x00", "link\x00\x00", "sdir\x00\x00"} {
 			if bytes.Contains(index, []byte(part)) {
 				return "the repository may hold other repositories"
@@ -132,12 +138,12 @@ func complete(git string) bool {
 	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
 		return false
 	}
-	head, err := os.ReadFile(path)
+	head, err := readFile(path)
 	return err == nil && headOfGit.Match(head)
 }
 
 func settingsProblem(path string) string {
-	text, err := os.ReadFile(path)
+	text, err := readFile(path)
 	if err != nil {
 		return "the repository's configuration cannot be read"
 	}
@@ -145,4 +151,15 @@ func settingsProblem(path string) string {
 		return "the repository's configuration has the line " + line
 	}
 	return ""
+}
+
+// readFile reads a file of a repository. What is not a regular file is an error: a command may have
+// left a named pipe there, which would be waited for without end.
+func readFile(path string) ([]byte, error) {
+	f, _, err := private.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
 }

@@ -178,3 +178,22 @@ func TestCommandOwnProgram(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// A6: a named pipe in a repository is a question at once. Git would wait for it, and so would the
+// one who reads it to judge the command.
+func TestPipeInRepository(t *testing.T) {
+	for _, name := range []string{"config", "index", "HEAD"} {
+		p := newPlayground(t, Options{})
+		p.repositories()
+		path := filepath.Join(p.work(), ".git", name)
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Skip(err)
+		}
+		if repositoryProblem(p.work(), []string{p.work()}) == "" {
+			t.Errorf("no problem with a pipe as %s", name)
+		}
+	}
+}

@@ -10,11 +10,13 @@ package files
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 )
@@ -107,6 +109,9 @@ func openOne(r Root) (*openRoot, error) {
 	abs, err := filepath.Abs(r.Path)
 	if err != nil {
 		return nil, err
+	}
+	if info, err := os.Stat(abs); err == nil && !info.IsDir() { // to open a named pipe would wait
+		return nil, &fs.PathError{Op: "open", Path: abs, Err: syscall.ENOTDIR}
 	}
 	dir, err := os.OpenRoot(abs)
 	if err != nil {
