@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // J10: what is accepted of a server is read from the connection string as the
@@ -54,6 +55,18 @@ func TestUnsafeParameterIsCutOut(t *testing.T) {
 		}
 		if _, still := cut.RuntimeParams[unsafeParameter]; still {
 			t.Errorf("%s: the driver would send it to the server", test.dsn)
+		}
+	}
+}
+
+// A server that refuses the connection for its address or for a lack of encryption has not
+// looked at the password.
+func TestRefusedConnections(t *testing.T) {
+	for code, want := range map[string]string{"28000": "sslmode=require", "28P01": "the password of the connection string"} {
+		err := &pgconn.PgError{Severity: "FATAL", Code: code, Message: "no pg_hba.conf entry for host"}
+		problem, hint := diagnosePostgres(code, err)
+		if !strings.Contains(hint, want) || strings.Contains(problem, "no pg_hba.conf entry") != (code == "28000") {
+			t.Errorf("%s: %s, %s", code, problem, hint)
 		}
 	}
 }

@@ -176,6 +176,8 @@ func diagnosePostgres(state string, err error) (problem, hint string) {
 		return "the server has too many connections", "close some, or raise max_connections"
 	case strings.HasPrefix(state, "57P"):
 		return "the server is shutting down or starting", "run it again in a moment: the session continues where it was"
+	case state == "28000": // also a role that does not exist or may not log in
+		return fmt.Sprintf("the server refused the connection: %v", err), "see the user of the connection string, and the server's pg_hba.conf for this address and user; if it demands encryption, write sslmode=require into the connection string"
 	case strings.HasPrefix(state, "28"):
 		return "the server did not accept user and password", "see the user and the password of the connection string"
 	case state == "3D000":
