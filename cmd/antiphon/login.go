@@ -219,10 +219,12 @@ func (k *keptKey) same(other keptKey) bool { return other.URL == k.URL }
 func askKey(ctx context.Context, std stdio, place string) (endpoint.Key, error) {
 	var text []byte
 	var err error
+	none := "there is no key on standard input"
 	if in, ok := std.in.(*os.File); ok && terminal(in) {
 		fmt.Fprintf(std.err, "the key for %s (it is not shown): ", place)
 		text, err = readHidden(ctx, int(in.Fd()))
 		fmt.Fprintln(std.err)
+		none = "no key was typed; nothing was kept"
 	} else {
 		text, err = io.ReadAll(io.LimitReader(std.in, maxKey+1))
 	}
@@ -233,7 +235,7 @@ func askKey(ctx context.Context, std stdio, place string) (endpoint.Key, error) 
 	strange := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
 	case key.IsZero():
-		return key, usage(errors.New("there is no key on standard input"))
+		return key, usage(errors.New(none))
 	case len(text) > maxKey || strings.ContainsFunc(key.Reveal(), strange):
 		return key, usage(errors.New("what was read is not a key: a key is one word of letters, digits and signs"))
 	}

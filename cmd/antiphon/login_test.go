@@ -217,6 +217,12 @@ func TestLoginAtTerminal(t *testing.T) {
 	if list := read(t, filepath.Join(dir, "antiphon", "keys")); !strings.Contains(list, testKey) {
 		t.Errorf("%q", list)
 	}
+	term = openTerminal(t, dir, "export XDG_CONFIG_HOME="+dir+"; antiphon login router.example --no-keyring")
+	term.until(t, "(it is not shown):")
+	term.hidden(t)
+	term.keys(t, "Enter")
+	term.until(t, "no key was typed; nothing was kept")
+	term.until(t, "[exit code 2]")
 	term = openTerminal(t, dir, "export XDG_CONFIG_HOME="+dir+"; antiphon login router.example --no-keyring; code=$?; stty -a >tty; (exit $code)")
 	term.until(t, "(it is not shown):")
 	term.hidden(t)
@@ -244,20 +250,23 @@ func TestAliases(t *testing.T) {
 		{[]string{"run", "own.md", "-m", "fast"}, "qwen3 at " + at},
 		{[]string{"run", "own.md", "-m", "other", "--base-url", "mine"}, "other at " + at},
 		{[]string{"run", "own.md", "-m", "odd", "--base-url", "mine"}, "x@y at " + at},
-		{[]string{"run", "own.md", "-m", "fast@mine"}, "fast@mine at " + at}, // a name, and nothing more
+		{[]string{"run", "own.md", "-m", "fast@mine"}, "fast at " + at}, // not the alias: what is before the @ is the model
+		{[]string{"run", "own.md", "-m", "qwen3@mine"}, "qwen3 at " + at},
+		{[]string{"run", "own.md", "-m", "org@qwen3@mine"}, "org@qwen3 at " + at},
 	} {
 		if got := programEnv(t, env, c.args...); got.code != exitProvider || !strings.Contains(got.err, c.want) {
 			t.Errorf("%v: want %s\n%+v", c.args, c.want, got)
 		}
 	}
 	for text, want := range map[string]string{
-		`<config endpoints="mine"/>`:                               "the value of mine is wrong",
-		`<config endpoints="a.b=http://x"/>`:                       "is not a name",
-		`<config endpoints="mine=ftp://x"/>`:                       "the value of mine is wrong",
-		`<config endpoints="mine=http://k:s@x"/>`:                  "the value of mine is wrong",
-		`<config models="rehearsal=x"/>`:                           "is taken",
-		`<config models="a=x a=y"/>`:                               "is taken",
-		`<config base_url="nobody" endpoints="mine=http://x/v1"/>`: `base_url is "nobody"`,
+		`<config endpoints="mine"/>`:                                                          "the value of mine is wrong",
+		`<config endpoints="a.b=http://x"/>`:                                                  "is not a name",
+		`<config endpoints="mine=ftp://x"/>`:                                                  "the value of mine is wrong",
+		`<config endpoints="mine=http://k:s@x"/>`:                                             "the value of mine is wrong",
+		`<config models="rehearsal=x"/>`:                                                      "is taken",
+		`<config models="fast=qwen3@locl" endpoints="local=http://x/v1 router=http://y/v1"/>`: "models: fast is qwen3@locl, and no endpoint is called locl (endpoints are local, router)",
+		`<config models="a=x a=y"/>`:                                                          "is taken",
+		`<config base_url="nobody" endpoints="mine=http://x/v1"/>`:                            `base_url is "nobody"`,
 	} {
 		write(t, filepath.Join(folder, "config"), text)
 		if got := programEnv(t, env, "config"); got.code != exitUsage || !strings.Contains(got.err, want) {

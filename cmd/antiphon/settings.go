@@ -22,6 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/tui"
@@ -102,6 +103,9 @@ func (s *settings) parse(text []byte) error {
 				return bad(message, hint)
 			}
 		}
+		if message, hint := s.misnamed(); message != "" {
+			return bad(message, hint)
+		}
 		if base := s.said["OPENAI_BASE_URL"]; base != "" {
 			if s.said["OPENAI_BASE_URL"] = s.endpoint(base); !isBaseURL(s.endpoint(base)) {
 				return bad(fmt.Sprintf("base_url is %q", base), "it is a URL such as http://localhost:11434/v1, or a name among endpoints")
@@ -115,6 +119,23 @@ func (s *settings) parse(text []byte) error {
 		}
 	}
 	return nil
+}
+
+// misnamed finds a model whose endpoint is mistyped: it would be asked at another place than
+// the person means. Another text behind an @ may be part of the model's name.
+func (s *settings) misnamed() (message, hint string) {
+	known := slices.Sorted(maps.Keys(s.endpoints))
+	for _, name := range slices.Sorted(maps.Keys(s.models)) {
+		model := s.models[name]
+		at := model[strings.LastIndexByte(model, '@')+1:]
+		if at == model || s.endpoints[at] != "" {
+			continue
+		}
+		if slices.ContainsFunc(known, func(e string) bool { return host.Nearly(e, at) }) {
+			return fmt.Sprintf("models: %s is %s, and no endpoint is called %s", name, model, at), "endpoints are " + strings.Join(known, ", ")
+		}
+	}
+	return "", ""
 }
 
 // set takes an attribute, or says what is wrong with it.
@@ -193,11 +214,11 @@ func aliases(text string, good func(value string) bool) (list map[string]string,
 // endpoint returns the base URL that a name stands for, or the text itself.
 func (s *settings) endpoint(name string) string { return cmp.Or(s.endpoints[name], name) }
 
-// model returns the model that a name stands for, and its base URL if it has one of its own. A
-// text that is not a name is the model.
+// model returns the model that a name stands for, and its base URL if it has one of its own: the
+// name of an endpoint behind an @. A text that is not a name is the model.
 func (s *settings) model(name string) (model, baseURL string) {
 	model = cmp.Or(s.models[name], name)
-	if i := strings.LastIndexByte(model, '@'); i > 0 && model != name {
+	if i := strings.LastIndexByte(model, '@'); i > 0 {
 		if at := s.endpoints[model[i+1:]]; at != "" {
 			return model[:i], at
 		}
