@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -71,7 +72,7 @@ func (h *Host) hide(text string) string {
 // agree asks about a claim, and records the answer.
 func (h *Host) agree(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
 	if h.cfg.Trust == nil {
-		return trust.Agreement{}, &trust.UntrustedError{Claim: c}
+		return trust.Agreement{}, fmt.Errorf("%w\n  hint: host.Config.Trust decides: a trust.Store keeps agreements, and trust.Everything is for files of your own", &trust.UntrustedError{Claim: c})
 	}
 	a, err := h.cfg.Trust(ctx, c)
 	if failed := h.record(ctx, audit.Agreed(c, a, err)); failed != nil && err == nil {

@@ -314,6 +314,9 @@ func (u *unreachable) Error() string {
 	if u.emptyKey {
 		key = "OPENAI_API_KEY is empty: set it"
 	}
+	if keep := u.terms["Key"]; keep != "" {
+		key += " (or keep a key: " + keep + ")"
+	}
 	return fmt.Sprintf("no endpoint is configured for the model %q, which %s names; %s for OpenAI, give %s for another endpoint, or give %s to try without a model",
 		u.model, u.by, key, u.terms.full("Endpoint.BaseURL"), u.terms.full("Endpoint.Rehearsal"))
 }

@@ -33,7 +33,7 @@ func TestNothingIsTrusted(t *testing.T) {
 		_, err := host.Open(t.Context(), cfg)
 		var refused *trust.UntrustedError
 		var input *host.ConfigError
-		if !errors.As(err, &refused) || !errors.As(err, &input) || len(refused.Claim.Powers) != 1 {
+		if !errors.As(err, &refused) || !errors.As(err, &input) || len(refused.Claim.Powers) != 1 || !strings.Contains(err.Error(), "hint: host.Config.Trust decides") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

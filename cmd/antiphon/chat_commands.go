@@ -92,7 +92,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "steer":
 		err = errors.New("nothing is under way that could be told something; send it as a prompt")
 	default:
-		err = fmt.Errorf("there is no command /%s; /help lists them. To send a text that begins with /, put a blank before it", name)
+		err = errors.New(unknownCommand(name))
 	}
 	if t.host == nil && err != nil { // the session could not be opened again
 		return err
@@ -101,6 +101,31 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 	}
 	return nil
+}
+
+// usualCommands says what does the same as commands of other programs.
+var usualCommands = map[string]string{
+	"new":      "leave with Ctrl-D and start antiphon chat again: each start without -c, -r and --session is a new conversation",
+	"clear":    "leave with Ctrl-D and start antiphon chat again: each start without -c, -r and --session is a new conversation",
+	"resume":   "leave with Ctrl-D, and antiphon chat -r lists the conversations",
+	"sessions": "leave with Ctrl-D, and antiphon chat -r lists the conversations",
+	"status":   "/cost says what the conversation used, and /context what fills the model's window",
+	"usage":    "/cost says what the conversation used, and /context what fills the model's window",
+}
+
+// unknownCommand says that there is no such command, and what the person may mean.
+func unknownCommand(name string) string {
+	said := "there is no command /" + name
+	if usual := usualCommands[name]; usual != "" {
+		return said + "; " + usual
+	}
+	for _, c := range chatCommands {
+		if host.Nearly(name, c.Name) {
+			said += ", did you mean /" + c.Name + "?"
+			break
+		}
+	}
+	return said + "; /help lists them. To send a text that begins with /, put a blank before it"
 }
 
 // listed returns the streams for commands that print rows: they are no Markdown.
@@ -328,7 +353,7 @@ func (t *dialogue) cost() {
 	line := fmt.Sprintf("%s, %s", plural(u.Turns, "turn"), plural(u.Calls, "call"))
 	line += usedText(all, u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens})
 	if all.Cost == 0 && all.Tokens > 0 {
-		line += "; --price says what tokens cost"
+		line += "; prices in the settings (antiphon config) say what tokens cost, and so does --price at the start"
 	}
 	fmt.Fprintln(t.std.err, "  "+line)
 	for _, m := range u.Models {

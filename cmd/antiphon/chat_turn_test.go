@@ -257,6 +257,32 @@ func TestFileOutsideAtOnce(t *testing.T) {
 	}
 }
 
+// TestUnknownCommands proves that commands of other programs, and mistyped ones, are answered with
+// what does the same here.
+func TestUnknownCommands(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say Yes.\n")
+	for command, want := range map[string]string{
+		"/new":    "there is no command /new; leave with Ctrl-D and start antiphon chat again: each start without -c, -r and --session is a new conversation",
+		"/resume": "there is no command /resume; leave with Ctrl-D, and antiphon chat -r lists the conversations",
+		"/status": "there is no command /status; /cost says what the conversation used",
+		"/cots":   "there is no command /cots, did you mean /cost?; /help lists them. To send a text that begins with /",
+		"/xyz":    "there is no command /xyz; /help lists them.",
+	} {
+		screen.Reset()
+		if err := d.command(t.Context(), command); err != nil || !strings.Contains(screen.String(), want) {
+			t.Errorf("%s: %v\n%s", command, err, screen)
+		}
+	}
+	// Usage without a price names what a person can still do.
+	if err := d.turn(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	screen.Reset()
+	if err := d.command(t.Context(), "/cost"); err != nil || !strings.Contains(screen.String(), "; prices in the settings (antiphon config) say what tokens cost, and so does --price at the start") {
+		t.Errorf("%v\n%s", err, screen)
+	}
+}
+
 // TestSteer proves that what is said to work that is under way has the files that it names, and that
 // commands, shell lines and files that are asked about wait. K2
 func TestSteer(t *testing.T) {

@@ -4,7 +4,9 @@
 package main
 
 import (
+	"net"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -45,7 +47,28 @@ func TestKeysCommands(t *testing.T) {
 		t.Error(list)
 	}
 	agent := write(t, filepath.Join(t.TempDir(), "it.md"), "<config model=\"rehearsal\"/>\n")
-	if o := programEnv(t, env, "serve", agent, "--owner", "me", "--listen", "127.0.0.1:0"); o.code != exitUsage || !strings.Contains(o.err, "--owner") {
+	if o := programEnv(t, env, "serve", agent, "--owner", "me", "--listen", "127.0.0.1:0"); o.code != exitUsage || !strings.Contains(o.err, "their project owns the sessions: leave --owner out") {
 		t.Error(o.code, o.err)
+	}
+}
+
+// An address that another program has is explained, not only refused.
+func TestPortTaken(t *testing.T) {
+	other, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	at := other.Addr().String()
+	agent := write(t, filepath.Join(t.TempDir(), "it.md"), "<config model=\"rehearsal\"/>\n")
+	env := []string{"XDG_DATA_HOME=" + t.TempDir()}
+	for flag, args := range map[string][]string{
+		"--listen":  {"serve", agent, "--listen", at},
+		"--metrics": {"work", "--agents", filepath.Dir(agent), "--metrics", at, "--once"},
+	} {
+		want := flag + " " + at + ": another program listens there\n  hint: end it, or name another port; port 0 takes a free one"
+		if o := programEnv(t, env, args...); o.code == exitOK || runtime.GOOS != "windows" && !strings.Contains(o.err, want) {
+			t.Errorf("%v: %d, %s", args, o.code, o.err)
+		}
 	}
 }

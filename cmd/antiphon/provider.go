@@ -79,6 +79,7 @@ var terms = host.SettingNames{
 	"Sandbox":            "--sandbox PROFILE",
 	"Hosts":              "--hosts HOST",
 	"Compaction.By":      "--by dropping",
+	"Key":                "antiphon login openai",
 }
 
 // front returns the description of this program for package host. If quiet is set,

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/antiphon-go/antiphon/audit"
@@ -149,9 +150,17 @@ func (c *accessFlags) tokens() (*oidctokens.OIDC, error) {
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("--listen: %w", err)
+		return nil, cannotListen("--listen", address, err)
 	}
 	return l, nil
+}
+
+// cannotListen explains why a flag's address cannot be listened at.
+func cannotListen(flag, address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s %s: another program listens there\n  hint: end it, or name another port; port 0 takes a free one", flag, visible(address))
+	}
+	return fmt.Errorf("%s: %w", flag, err)
 }
 
 // listen opens an address that must be loopback, for a server without keys. V6

@@ -59,7 +59,7 @@ func (c *serveCommand) keyed(env environment) (bool, error) {
 	case err != nil:
 		return false, usage(err)
 	case (len(list) > 0 || c.Issuer != "") && c.Owner != "":
-		return false, usage(errors.New("--owner: with keys, the project of a key owns its sessions"))
+		return false, usage(errors.New("--owner: clients have keys or tokens now, and their project owns the sessions: leave --owner out"))
 	}
 	return len(list) > 0 || c.Issuer != "", nil
 }

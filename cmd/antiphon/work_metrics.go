@@ -39,7 +39,7 @@ func serveMetrics(ctx context.Context, address string, w *worker.Worker) (end fu
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, usage(fmt.Errorf("--metrics: %w", err))
+		return nil, usage(cannotListen("--metrics", address, err))
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&workMetrics{worker: w, queue: q})
