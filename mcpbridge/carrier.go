@@ -29,8 +29,6 @@ type carrier struct {
 	wait   time.Duration   // limit for the response to the request for a stream
 	// changed is called when the server's tools have changed.
 	changed func()
-	// lost is set when the server answers a request as if it did not know the session.
-	lost atomic.Bool
 	// unread is set when an answer could not be read. The SDK then gives up the
 	// session some time later.
 	unread atomic.Bool
@@ -81,6 +79,11 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodGet {
 		wait = time.AfterFunc(c.wait, func() { cancel(errNoStream) })
 	}
+	sent, _ := req.Context().Value(sendingKey{}).(*sending)
+	if sent == nil || req.Method != http.MethodPost {
+		sent = new(sending) // nobody asks
+	}
+	sent.made.Add(1)
 	resp, err := c.next.RoundTrip(out)
 	if wait != nil {
 		wait.Stop()
@@ -93,12 +96,38 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	if req.Header.Get("Mcp-Session-Id") != "" && (resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusBadRequest) {
-		c.lost.Store(true)
-	}
+	sent.answered(resp.StatusCode, req.Header.Get("Mcp-Session-Id") != "")
 	resp.Body = &releasing{c.tapped(resp), resp.Body, release}
 	return resp, nil
 }
+
+// sending is what became of the requests (POST) of one call. It is in their context.
+type sending struct {
+	made    atomic.Int32 // how many were begun
+	turned  atomic.Int32 // how many the server turned away
+	unknown atomic.Bool  // one was turned away as if the server did not know the session
+}
+
+type sendingKey struct{}
+
+// answered notes the status of the answer to a request.
+func (s *sending) answered(status int, inSession bool) {
+	switch status {
+	case http.StatusNotFound, http.StatusBadRequest:
+		if inSession {
+			s.unknown.Store(true)
+		}
+	case http.StatusUnauthorized, http.StatusForbidden:
+	default:
+		if status < 300 || status >= 400 {
+			return
+		}
+	}
+	s.turned.Add(1)
+}
+
+// accepted reports whether the server may have begun to do what a request asks for.
+func (s *sending) accepted() bool { return s.made.Load() > s.turned.Load() }
 
 func (c *carrier) dress(h http.Header) {
 	for name, values := range c.server.Header {

@@ -77,7 +77,7 @@ var sdkPrefixes = lazyregexp.New(`^((calling|sending) "[^"]*": |` + notSent + `:
 // and without the URL, which may contain a key.
 func plain(err error) string {
 	if wire, ok := wireError(err); ok {
-		return fmt.Sprintf("%s (code %d)", short(wire.Message), wire.Code)
+		return fmt.Sprintf("%s (code %d)", short(wire.Message), codeOf(wire))
 	}
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		return short(u.Err.Error())

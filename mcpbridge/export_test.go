@@ -5,6 +5,8 @@ package mcpbridge
 
 import (
 	"fmt"
+	"io"
+	"os"
 	"testing"
 	"time"
 
@@ -65,3 +67,19 @@ func Words(line string) ([]string, error) { return words(line) }
 
 // Environment returns the variables of a server's program.
 func Environment(s Server, lookup func(string) (string, bool)) []string { return s.environment(lookup) }
+
+// CloseOutput closes the output of a program while it is read. It returns the error of the calls
+// that wait for answers, and whether it counts as one of calls that were not sent.
+func CloseOutput() (err error, unsent bool) { //nolint:revive // the error is the subject
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err, true
+	}
+	defer w.Close()
+	p := new(process)
+	messages, feed := io.Pipe()
+	go p.pump(newTapReader(r, 1<<10, fixLines(func(string) {})), r, feed)
+	_ = r.Close()
+	_, err = messages.Read(make([]byte, 1))
+	return err, (&session{proc: p}).unsent(err)
+}

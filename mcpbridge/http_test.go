@@ -268,3 +268,64 @@ func TestClientCredentials(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// X1: a call that a server accepted is not made again when the session is found to be lost
+// afterwards: by the request that resumes the call's stream, or by another call. It may run.
+func TestHTTPAcceptedCall(t *testing.T) {
+	inner := script{results: `{"send":{"content":[]},"other":{"content":[{"type":"text","text":"done"}]}}`}
+	for _, resumed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("resumed %v", resumed), func(t *testing.T) {
+			var sessions, sent atomic.Int32
+			var dead atomic.Bool // the first session
+			began := make(chan struct{})
+			server := listen(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				answer, call := inner.answer(body), strings.Contains(string(body), `"tools/call"`)
+				first := req.Header.Get("Mcp-Session-Id") == "s1"
+				switch {
+				case first && dead.Load():
+					w.WriteHeader(http.StatusNotFound)
+				case req.Method != http.MethodPost:
+					w.WriteHeader(http.StatusMethodNotAllowed)
+				case call && strings.Contains(string(body), `"send"`):
+					if sent.Add(1) > 1 {
+						w.WriteHeader(http.StatusTeapot)
+						return
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+					fmt.Fprint(w, "id: 1\nretry: 1\ndata:\n\n")
+					_ = http.NewResponseController(w).Flush()
+					dead.Store(true) // the server ends here, and is started anew
+					if close(began); !resumed {
+						<-req.Context().Done()
+					}
+				case answer == "":
+					w.WriteHeader(http.StatusAccepted)
+				default:
+					if strings.Contains(string(body), `"initialize"`) {
+						w.Header().Set("Mcp-Session-Id", fmt.Sprintf("s%d", sessions.Add(1)))
+					}
+					w.Header().Set("Content-Type", "application/json")
+					io.WriteString(w, answer)
+				}
+			}))
+			s := at(server.URL)
+			s.Protocol = "2025-06-18"
+			r := connect(t, mcpbridge.Options{}, s)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				r.wantError("send", "{}", "not known")
+			}()
+			<-began
+			if resumed {
+				<-done
+			}
+			r.want("other", "{}", "done")
+			<-done
+			if n := sent.Load(); n != 1 {
+				t.Errorf("sent %d times", n)
+			}
+		})
+	}
+}

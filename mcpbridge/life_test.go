@@ -549,3 +549,23 @@ func TestUsualVariables(t *testing.T) {
 		t.Errorf("%q", env)
 	}
 }
+
+// X1: an error of the server with a code by which the SDK says that a connection is closed is
+// the answer to the call: the call is not made again, in a new process.
+func TestErrorOfClosing(t *testing.T) {
+	var log events
+	r := connect(t, mcpbridge.Options{Notify: log.add}, program("script", `RESULTS={"send":"closing","ok":{"content":[{"type":"text","text":"fine"}]}}`))
+	r.wantError("send", "{}", "refused the call of send: the mailbox is closed (code -32004)")
+	r.want("ok", "{}", "fine")
+	if log.count(mcpbridge.Started) != 1 {
+		t.Errorf("%+v", log.all())
+	}
+}
+
+// X1: a call that a program was sent is not made again when its output is closed under the
+// reader, as it is when a process that it left behind holds it.
+func TestOutputClosed(t *testing.T) {
+	if err, unsent := mcpbridge.CloseOutput(); err == nil || unsent {
+		t.Errorf("%v counts as not sent", err)
+	}
+}

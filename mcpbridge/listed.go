@@ -127,13 +127,14 @@ func (t *listedTool) run(ctx context.Context, call tool.Call) (tool.Result, erro
 	if err != nil {
 		return tool.Result{}, err
 	}
-	res, err := s.call(ctx, t.name, call)
-	if err != nil && ctx.Err() == nil && (s.unsent(err) || s.forgotten(ctx, err)) {
+	sent := new(sending)
+	res, err := s.call(ctx, t.name, call, sent)
+	if err != nil && ctx.Err() == nil && (s.unsent(err) || s.forgotten(ctx, err, sent)) {
 		s.end(io.EOF)
 		if s, err = t.link.session(ctx); err != nil {
 			return tool.Result{}, err
 		}
-		res, err = s.call(ctx, t.name, call)
+		res, err = s.call(ctx, t.name, call, new(sending))
 	}
 	if err != nil {
 		return tool.Result{}, t.failed(ctx, s, err)

@@ -277,6 +277,9 @@ type queue struct {
 	closed bool
 }
 
+// errNotSent means that a message was not queued, because the program takes none any more.
+var errNotSent = errors.New("the input of the program is closed")
+
 // maxQueued limits the bytes that wait for a server that does not read its input.
 const maxQueued = 256 << 20
 
@@ -293,7 +296,7 @@ func (q *queue) Write(b []byte) (int, error) {
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return 0, os.ErrClosed
+		return 0, errNotSent
 	case q.size+len(b) > maxQueued:
 		return 0, fmt.Errorf("the server does not read its input: %d bytes wait", q.size)
 	}

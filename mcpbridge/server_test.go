@@ -153,7 +153,7 @@ func sdkServer(n int) *mcp.Server {
 // for them, in version 2025-06-18 of the protocol.
 type script struct {
 	// results is a JSON object of results by the names of their tools. A result
-	// may also be "hang", "exit" or "deaf".
+	// may also be "hang", "exit", "closing" or "deaf".
 	results string
 	// tools is the list of tools; without it there is one for each result.
 	tools string
@@ -193,6 +193,8 @@ func (s script) answer(message []byte) string {
 		switch result := s.all()[m.Params.Name]; string(result) {
 		case `"hang"`:
 			return ""
+		case `"closing"`:
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32004,"message":"the mailbox is closed"}}`, m.ID)
 		case `"exit"`:
 			os.Exit(5)
 		case `"deaf"`:

@@ -213,9 +213,9 @@ func (s *session) bind(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel(nil) }
 }
 
-// call makes one call.
-func (s *session) call(ctx context.Context, name string, call tool.Call) (*mcp.CallToolResult, error) {
-	bound, cancel := s.bind(ctx)
+// call makes one call. Over HTTP it notes in sent what became of its requests.
+func (s *session) call(ctx context.Context, name string, call tool.Call, sent *sending) (*mcp.CallToolResult, error) {
+	bound, cancel := s.bind(context.WithValue(ctx, sendingKey{}, sent))
 	defer cancel()
 	params := &mcp.CallToolParams{Name: name, Arguments: json.RawMessage("{}")}
 	if strings.TrimSpace(call.Arguments) != "" {
@@ -232,25 +232,31 @@ func (s *session) call(ctx context.Context, name string, call tool.Call) (*mcp.C
 }
 
 // unsent reports whether a call certainly did not reach the server, because the
-// connection was broken before.
+// connection was broken before. The end of the program's output is another error: a call
+// that waits for its answer gets it.
 func (s *session) unsent(err error) bool {
-	return s.proc != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, os.ErrClosed))
+	return s.proc != nil && (errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, errNotSent))
 }
 
-// forgotten reports whether a call failed because the server does not know the
-// session: it says so, or it refuses even a ping in the same way, or the SDK has
-// given up the session because of that answer. Then the call did not run.
-func (s *session) forgotten(ctx context.Context, err error) bool {
-	if errors.Is(err, mcp.ErrSessionMissing) {
+// forgotten reports whether a call over HTTP did not run because the server does not know
+// the session. The SDK gives up a session, and every call in it, when any request is refused
+// because of the session, so a call whose own request the server did not turn away may run.
+// One that was turned away, or was not sent, failed for this reason if the SDK says so, if
+// the server refuses even a ping in the same way, or if the SDK has given up the session.
+func (s *session) forgotten(ctx context.Context, err error, sent *sending) bool {
+	switch {
+	case s.http == nil || sent.accepted():
+		return false
+	case errors.Is(err, mcp.ErrSessionMissing):
 		return true
-	}
-	if s.http == nil || !s.http.lost.Swap(false) {
+	case sent.made.Load() > 0 && !sent.unknown.Load():
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.link.bridge.pace.ping)
+	ping := new(sending)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, sendingKey{}, ping), s.link.bridge.pace.ping)
 	defer cancel()
 	err = s.cs.Ping(ctx, nil)
-	return s.http.lost.Swap(false) || errors.Is(err, mcp.ErrConnectionClosed)
+	return ping.unknown.Load() || errors.Is(err, mcp.ErrConnectionClosed)
 }
 
 // said returns a text of the server for people.

@@ -8,9 +8,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -31,11 +33,17 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // tap returns the message for the SDK. Messages that it does not understand stay
 // unchanged.
 func tap(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"result"`)) {
+	if !bytes.Contains(message, []byte(`"result"`)) && !bytes.Contains(message, []byte(`"error"`)) {
 		return message
 	}
 	var m, result object
-	if json.Unmarshal(message, &m, lenient) != nil || json.Unmarshal(m["result"], &result, lenient) != nil {
+	if json.Unmarshal(message, &m, lenient) != nil {
+		return message
+	}
+	if m["error"] != nil && m["error"].Kind() != 'n' {
+		return tapError(message, m)
+	}
+	if json.Unmarshal(m["result"], &result, lenient) != nil {
 		return message
 	}
 	switch {
@@ -57,6 +65,42 @@ func tap(message []byte) []byte {
 		return message
 	}
 	return out
+}
+
+// The SDK compares errors by their codes, and takes these codes of a server's errors for
+// what it says itself when a connection is closed and nothing is sent. So they are moved.
+const (
+	clientClosing = -32003
+	serverClosing = -32004
+	moved         = -100_000
+)
+
+// tapError returns the message with the code of its error moved, if it is one of those.
+func tapError(message []byte, m object) []byte {
+	var failure object
+	var code int64
+	if json.Unmarshal(m["error"], &failure, lenient) != nil ||
+		json.Unmarshal(failure["code"], &code, lenient) != nil || code != clientClosing && code != serverClosing {
+		return message
+	}
+	failure["code"] = jsontext.Value(strconv.FormatInt(code+moved, 10))
+	var err error
+	if m["error"], err = json.Marshal(failure, lenient); err != nil {
+		return message
+	}
+	out, err := json.Marshal(m, lenient)
+	if err != nil {
+		return message
+	}
+	return out
+}
+
+// codeOf returns the code of an error as the server sent it.
+func codeOf(e *jsonrpc.Error) int64 {
+	if code := e.Code - moved; code == clientClosing || code == serverClosing {
+		return code
+	}
+	return e.Code
 }
 
 // tapTools keeps the text of each tool's schema.
