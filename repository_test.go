@@ -82,7 +82,7 @@ var levels = map[string]int{
 	"agentfile":                6,
 	"host":                     7,
 	"worker":                   8,
-	"server/agents":            8,
+	"server/agents":            9,
 	"server/gateway":           8,
 	"server/mcpserver":         8,
 	"server/sessions":          9,
@@ -346,7 +346,7 @@ func TestPackagesExist(t *testing.T) {
 
 // exported is how many names of their own the packages export that users open first.
 // A new name is a promise: raise a number with the reason in the commit.
-var exported = map[string]int{"agent": 140, "tool": 81, "session": 178, "item": 263, "responses": 11, "host": 76, "platform": 44}
+var exported = map[string]int{"agent": 140, "tool": 81, "session": 179, "item": 263, "responses": 11, "host": 77, "platform": 44}
 
 // TestExportedNames proves that the packages that users open do not grow unnoticed:
 // types, functions, constants and variables, without methods and fields.

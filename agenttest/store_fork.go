@@ -56,9 +56,13 @@ func testLock(t *testing.T, s session.Store) {
 		t.Fatalf("another session: %v", err)
 	}
 	put(t, s, "a", 0, said("1"))
+	put(t, s, "b", 0, said("1"))
+	put(t, s, "free", 0, said("1"))
+	wantLocked(t, s, "a", "b")
 	if err := unlock(); err != nil {
 		t.Error(err)
 	}
+	wantLocked(t, s, "b")
 	if err := unlock(); err != nil {
 		t.Errorf("unlocked twice: %v", err)
 	}
@@ -76,6 +80,20 @@ func testLock(t *testing.T, s session.Store) {
 		if err := unlock(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// wantLocked checks which sessions are locked, if the store knows.
+func wantLocked(t *testing.T, s session.Store, want ...string) {
+	t.Helper()
+	l, ok := s.(session.LockLister)
+	if !ok {
+		return
+	}
+	got, err := l.Locked(t.Context())
+	slices.Sort(got)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the sessions %q are locked, want %q: %v", got, want, err)
 	}
 }
 

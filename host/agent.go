@@ -278,7 +278,7 @@ func (h *Host) adjust(ctx context.Context, f *agentfile.File, a *agent.Agent) er
 	}
 	a.Park = c.Park
 	if a.Policy.Pause = c.Pause; c.Approver != nil && !c.Pause {
-		a.Policy.Approver, a.Policy.Shared = c.Approver, c.keeps()
+		a.Policy.Approver, a.Policy.Shared = c.inTime(c.Approver), c.keeps()
 	}
 	if c.Answers != nil {
 		a.Policy.Approver = c.Answers.approve(f != h.File, a.Policy.Approver)

@@ -89,6 +89,12 @@ type Config struct {
 	// or, with Pause, wait. If the conversation is kept in a session, others may answer
 	// while it is asked: see [agent.Policy].Shared.
 	Approver agent.Approver
+	// ApprovalTime is how long the Approver is asked for each of the Approvers, one after the other. After
+	// the last of them the call does not run, and the model reads that nobody answered. 0 means for
+	// ever.
+	ApprovalTime time.Duration
+	// Approvers are the names of those who are asked, for people. Nil means one whose name is not known.
+	Approvers []string
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.
 	Pause bool

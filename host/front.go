@@ -284,6 +284,9 @@ const (
 	// give, so it was refused.
 	NoticeUnapproved NoticeKind = "unapproved"
 
+	// NoticeDeadline: somebody has not answered in time about a call; Text says who is asked next.
+	NoticeDeadline NoticeKind = "deadline"
+
 	NoticeServer NoticeKind = "server" // an event of an MCP server; progress is usual
 
 	NoticeNew       NoticeKind = "new"        // usual: a session begins

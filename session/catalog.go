@@ -48,6 +48,13 @@ type Holder interface {
 	Hold(ctx context.Context, id string) (held context.Context, unlock func() error, err error)
 }
 
+// LockLister is implemented by a [Locker] that knows which sessions are locked.
+type LockLister interface {
+	Locker
+	// Locked returns the ids of the sessions that any process has locked now.
+	Locked(ctx context.Context) (ids []string, err error)
+}
+
 // Forker is implemented by a [Store] that can begin a session with the entries of
 // another one without copying them.
 type Forker interface {

@@ -21,6 +21,9 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
+// ErrOver means that a session has nothing to go on with until somebody submits work again.
+var ErrOver = errors.New("what it was for has ended")
+
 var (
 	errGone      = errors.New("the session is gone")
 	errExhausted = errors.New("it began too often and did not end: its worker died each time")
@@ -163,6 +166,17 @@ func (p *pool) leftForLater(ctx context.Context, id string) (last int64) {
 	return last
 }
 
+// lastDelivery returns the number of the last delivery that waits.
+func (p *pool) lastDelivery(ctx context.Context, id string) (last int64) {
+	for d, err := range p.inbox.Deliveries(ctx, id) {
+		if err != nil {
+			break
+		}
+		last = d.Number
+	}
+	return last
+}
+
 // outcome decides what becomes of work after a run.
 func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, failure error) queue.Outcome {
 	if errors.As(failure, new(*placeFailure)) { // nobody else has the files
@@ -178,6 +192,8 @@ func (p *pool) outcome(ctx context.Context, w queue.Work, res *agent.Result, fai
 		return queue.Outcome{State: queue.Ready, Well: true, Due: time.Now().Add(closed.wait), Reason: closed.Error()} // no attempt is counted
 	case errors.As(failure, &closed):
 		return queue.Outcome{State: queue.Parked, Reason: closed.Error()}
+	case errors.Is(failure, ErrOver):
+		return queue.Outcome{State: queue.Done, Well: true, Reason: ErrOver.Error(), Seen: p.lastDelivery(context.WithoutCancel(ctx), w.Session)}
 	case errors.Is(failure, agent.ErrNothingToSend):
 		return queue.Outcome{State: queue.Done, Well: true, Reason: "nothing was left to do"}
 	case errors.As(failure, &untrusted):

@@ -183,6 +183,11 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 		if err != nil {
 			return nil, err // and not a nil *host.Host
 		}
+		if f.Prepare != nil {
+			if err := f.Prepare(ctx, h); err != nil {
+				return nil, errors.Join(err, h.Close())
+			}
+		}
 		return h, nil
 	}, url, nil
 }

@@ -90,6 +90,10 @@ type Worker struct {
 	// Approvers are the names of those who are asked, for people: the queue says whose answer
 	// is awaited, and anybody may answer. Nil means one whose name is not known.
 	Approvers []string
+	// Prepare changes the agent of an open session before its run, for example as the request
+	// says that the session answers. An error that wraps [ErrOver] leaves the session as it
+	// is. It may be nil.
+	Prepare func(ctx context.Context, h *host.Host) error
 	// Poll is how often the worker looks for work if nothing wakes it. 0 means a second.
 	Poll time.Duration
 	// Log gets an event for each piece of work, without texts of the conversation. It is

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,4 +122,19 @@ func TestQuestionsTakeTurns(t *testing.T) {
 		}
 		_ = typed.Close()
 	})
+}
+
+// A time for an answer is refused where nobody is asked, and where nothing counts it.
+func TestApprovalTimeIsRefused(t *testing.T) {
+	t.Parallel()
+	file := write(t, filepath.Join(t.TempDir(), "agent.md"), "<config model=\"rehearsal\"/>\n")
+	for want, args := range map[string][]string{
+		"needs a terminal":  {"--approval-time", "1h"},
+		"with --pause":      {"--approval-time", "1h", "--pause", "--out", "talk.md"},
+		"need --approval-t": {"--approvers", "anna"},
+	} {
+		if o := program(t, append([]string{"run", file, "Hello"}, args...)...); o.code != exitUsage || !strings.Contains(o.err, want) {
+			t.Errorf("%q: exit code %d: %s", args, o.code, o.err)
+		}
+	}
 }

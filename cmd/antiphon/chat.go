@@ -57,7 +57,8 @@ type chatCommand struct {
 	Sandbox string   `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the file says, as for antiphon run."`
 	Hosts   []string `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
 
-	trustFlags `group:"may"`
+	trustFlags    `group:"may"`
+	approvalFlags `group:"may"`
 
 	Price     string `group:"limits" placeholder:"IN,CACHED,OUT" help:"Prices of a million input, cached and output tokens, such as 1.25,0.125,10."`
 	Compact   string `group:"long" placeholder:"auto|off|N" help:"Send a summary instead of the older part of the conversation: near the end of the model's context (auto), never (off), or from N tokens on. Default: the file's, or off."`
@@ -180,7 +181,7 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 	run := &runCommand{File: agentFile(w, env, c.File), runFlags: runFlags{
 		Session: cmp.Or(c.Session, timedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
 		System: c.System, Attach: c.Files, Effort: c.Effort, Temperature: c.Temperature,
-		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags,
+		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags, approvalFlags: c.approvalFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
 	}}
 	run.unnamed = c.Session == ""
@@ -241,6 +242,7 @@ type dialogue struct {
 	recalled   int64             // the last entry that was shown before the session was open
 	remembered int64             // the last entry whose message is in the history of prompts
 	moved      string            // why the session goes on elsewhere, or ""
+	halted     bool              // somebody asked the last run to stop
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
 	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that

@@ -27,11 +27,12 @@ import (
 // on is an error.
 func (t *dialogue) turn(ctx context.Context, text string) error {
 	for {
+		t.halted = false
 		err := t.oneTurn(ctx, text)
 		if err != nil {
 			return err
 		}
-		if text = ""; ctx.Err() != nil || !t.arrived(ctx) || t.moved != "" { // said too late for the run
+		if text = ""; ctx.Err() != nil || !t.arrived(ctx) || t.moved != "" || t.halted { // said too late for the run
 			return nil
 		}
 	}
@@ -326,6 +327,7 @@ func (t *dialogue) follow(ev agent.Event) {
 			t.face.endText()
 			t.tell()
 		case session.Stopped:
+			t.halted = b.Why == string(agent.StopRequested)
 			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
 				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
 			}

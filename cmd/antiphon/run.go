@@ -82,6 +82,8 @@ type runFlags struct {
 
 	Pause bool `group:"may" help:"Let calls that need approval wait: the run stops with exit code 5, and continues when it is run again with approvals. Needs --session, --out or --in-place."`
 
+	approvalFlags `group:"may"`
+
 	MaxTurns  int           `group:"limits" placeholder:"N" help:"Ask the model at most N times."`
 	MaxTime   time.Duration `group:"limits" placeholder:"TIME" help:"Stop after this time, such as 90s or 5m."`
 	MaxTokens int64         `group:"limits" placeholder:"N" help:"Stop when the endpoint has counted N tokens."`
@@ -142,6 +144,8 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	cfg.Notify, cfg.Locked = c.notify(std, c.screen), c.locked
 	if who != nil {
 		cfg.Asker, cfg.Approver = who, who.approve
+	} else if c.ApprovalTime > 0 {
+		return usage(errors.New("--approval-time needs a terminal: without one, nobody is asked, and a call that needs an approval is refused at once. Workers have the flag too"))
 	}
 	if c.screen != nil {
 		hide := env.Hider()

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -50,7 +51,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	cfg = host.Config{
 		File: c.File, Workspace: options.Workspace, Home: options.Home, Cache: answersFolder(env),
 		Session: c.Session, Last: c.Last, Among: c.among, Owner: c.Owner, Tags: c.Tag,
-		Endpoint: c.endpoint(table), Rules: c.rules(), Sandbox: c.Sandbox, Hosts: c.Hosts, Pause: c.Pause, Hint: c.hint,
+		Endpoint: c.endpoint(table), Rules: c.rules(), Sandbox: c.Sandbox, Hosts: c.Hosts, Pause: c.Pause, Hint: c.hint, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers,
 		Limits:   agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxCost: c.MaxCost, MaxRepeats: c.MaxRepeats},
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
 	}
@@ -92,6 +93,23 @@ func (c *runCommand) place(env environment, cfg *host.Config) (err error) {
 	return err
 }
 
+// approvalFlags say how long a person is asked about a call.
+type approvalFlags struct {
+	ApprovalTime time.Duration `name:"approval-time" placeholder:"TIME" help:"How long a question about a call waits for each of --approvers. After the last of them the call does not run, and the model reads that nobody answered. Default: it waits for ever."`
+	Approvers    []string      `placeholder:"NAME" sep:"," help:"With --approval-time: the people who are asked, one after the other. Anybody may answer: antiphon sessions approve."`
+}
+
+// checkApprovals checks the flags. A run that lets calls wait has ended, so no time runs.
+func (f *approvalFlags) checkApprovals(pauses bool) error {
+	switch {
+	case f.ApprovalTime < 0 || len(f.Approvers) > 0 && f.ApprovalTime == 0 || slices.Contains(f.Approvers, ""):
+		return usage(errors.New("--approvers are names that are not empty and need --approval-time, which cannot be negative"))
+	case f.ApprovalTime > 0 && pauses:
+		return usage(errors.New("--approval-time: with --pause the run ends, and nothing counts the time of a call that waits. Leave one of them out, or leave the work to a worker, which has the flag too"))
+	}
+	return nil
+}
+
 // check checks the flags.
 func (c *runCommand) check() error {
 	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.MaxCost < 0 || c.Parallel < 0 || c.MaxRepeats < 0 {
@@ -102,6 +120,9 @@ func (c *runCommand) check() error {
 	}
 	if math.IsNaN(c.MaxCost) || math.IsInf(c.MaxCost, 0) {
 		return usage(errors.New("--max-cost is not a number"))
+	}
+	if err := c.checkApprovals(c.Pause); err != nil {
+		return err
 	}
 	if c.Pause && c.Out == "" && !c.InPlace && !c.inSession() {
 		return usage(errors.New("--pause needs --session NAME, --out FILE or --in-place, to keep the waiting calls"))

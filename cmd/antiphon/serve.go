@@ -31,9 +31,13 @@ type serveCommand struct {
 	upstreamFlags
 	accessFlags
 	traceFlags
+	Work        string        `enum:"here,queue" default:"here" placeholder:"here|queue" help:"Who runs the agents: here, this server, or queue, workers over the same store (see antiphon work). The default is here."`
 	KeepStreams time.Duration `name:"keep-streams" placeholder:"TIME" help:"How long after its last event the stream of a background response of an agent can be read again; the default is 1h."`
 	Drain       time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
 }
+
+// workQueue is the value of --work with which workers run the agents.
+const workQueue = "queue"
 
 // servedFlags are the flags of commands that serve agents' files to other programs.
 type servedFlags struct {
@@ -87,6 +91,12 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if c.take(); len(c.Files) == 0 && len(c.Upstream) == 0 {
 		return usage(errors.New("name at least one agent's file or folder, or an endpoint with --upstream URL"))
 	}
+	if c.Work == workQueue && len(c.Files) == 0 {
+		return usage(errors.New("--work queue is about agents: name a file or folder, and without one leave it out"))
+	}
+	if given := c.ofWorkers(); c.Work == workQueue && given != "" {
+		return usage(fmt.Errorf("%s: with --work queue the flags of the worker count: antiphon work --help", given))
+	}
 	if err := c.accessFlags.check(); err != nil {
 		return err
 	}
@@ -105,7 +115,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			return err
 		}
 		errorLog := log.New(std.err, "antiphon: ", 0)
-		s.agents = &agents.Backend{KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+		s.agents = &agents.Backend{Queue: c.Work == workQueue, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
 		for _, a := range list {
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
@@ -139,6 +149,12 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	if c.Work == workQueue {
+		if _, err := queueOf(in); err != nil {
+			return errors.Join(err, l.Close(), in.Close())
+		}
+		fmt.Fprintln(std.err, "antiphon: workers run the agents: antiphon work --agents DIR, with the same --store, starts one")
+	}
 	s.store = in
 	if s.agents != nil {
 		s.agents.Store = in
@@ -148,6 +164,22 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		s.upstreams = c.gateway(ups, costs, std, hide)
 	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
+}
+
+// ofWorkers returns a flag that is about runs and was given, or "".
+func (c *servedFlags) ofWorkers() string {
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"--allow", len(c.Allow) > 0}, {"--ask", len(c.Ask) > 0}, {"--deny", len(c.Deny) > 0}, {"--sandbox", c.Sandbox != ""}, {"--hosts", len(c.Hosts) > 0},
+		{"--max-turns", c.MaxTurns != 0}, {"--max-time", c.MaxTime != 0}, {"--max-tokens", c.MaxTokens != 0},
+	} {
+		if f.given {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // take takes the agents of a file of flags, if the command line names none.

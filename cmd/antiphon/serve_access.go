@@ -273,7 +273,7 @@ func (s *serving) server(project string) (*server.Server, error) {
 	}
 	b := s.agents
 	if project != "" {
-		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Live: s.live.Event, Owner: project}
+		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, Queue: s.agents.Queue, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Live: s.live.Event, Owner: project}
 	}
 	b.Recover(context.Background())
 	s.mu.Lock()

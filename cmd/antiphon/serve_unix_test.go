@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,6 +33,14 @@ type served struct {
 
 func servedAgent(t *testing.T, flags ...string) *served {
 	t.Helper()
+	s := servedFiles(t, flags...)
+	s.start()
+	return s
+}
+
+// servedFiles makes the files of such a server.
+func servedFiles(t *testing.T, flags ...string) *served {
+	t.Helper()
 	s := &served{t: t, dir: t.TempDir(), flags: flags}
 	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\" description=\"Waits for the test.\"/>\n"+
 		"<tool name=\"wait\" command=\"cat "+filepath.Join(s.dir, "fifo")+"\" description=\"Waits.\" approval=\"allow\"/>\n")
@@ -39,7 +48,6 @@ func servedAgent(t *testing.T, flags ...string) *served {
 	if err := syscall.Mkfifo(filepath.Join(s.dir, "fifo"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
 	return s
 }
 
@@ -48,8 +56,12 @@ var listening = regexp.MustCompile(`http://127\.0\.0\.1:\d+/v1`)
 // start starts the server, and waits until it listens.
 func (s *served) start() {
 	s.t.Helper()
+	flags := s.flags
+	if !slices.Contains(flags, "--work") { // otherwise it is the worker's
+		flags = append([]string{"--sandbox", "full"}, flags...)
+	}
 	s.process = startAs(s.t, nil, "sh", append([]string{"-c", `exec antiphon "$@" 2>&1`, "sh",
-		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--sandbox", "full", "--drain-time", "1ms"}, s.flags...)...)
+		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--drain-time", "1ms"}, flags...)...)
 	s.base = listening.FindString(s.process.until(s.t, "/v1/responses"))
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
+	agentserver "github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 	"github.com/antiphon-go/antiphon/worker"
@@ -172,7 +173,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		cfg.Notify = nil // the log has the notices of runs
 		w := &worker.Worker{
-			Config: cfg, Agents: agents, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), KeepCheckouts: c.KeepCheckouts, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
+			Config: cfg, Agents: agents, Prepare: agentserver.Prepare, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), KeepCheckouts: c.KeepCheckouts, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
 			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
 		}
 		machine, err := os.Hostname()

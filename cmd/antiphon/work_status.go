@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"iter"
@@ -388,71 +387,6 @@ func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand,
 		}
 	}
 	return all.told(std, done, "%s: %s", plural(len(done), "session"), to)
-}
-
-// workParkCommand is antiphon work park.
-type workParkCommand struct {
-	chosenWork
-	Reason string `placeholder:"TEXT" help:"Why, for people."`
-}
-
-// Run parks.
-func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
-	if err := c.check(); err != nil {
-		return err
-	}
-	all := work.sessions()
-	return all.opened(ctx, env, false, func(in keeper) error { return c.park(ctx, std, in, work, all) })
-}
-
-// park stops work of a store. An endpoint is stopped first, so that nothing begins there
-// meanwhile. What does not run there stays as it is, because it cannot begin.
-func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
-	reason := cmp.Or(c.Reason, "an operator parked it")
-	if worker.Lacks(queue.Work{State: queue.Parked, Reason: reason}) != "" { // else a worker would make it ready again
-		reason = "an operator says: it " + reason
-	}
-	var there func(queue.Work) bool
-	if c.Endpoint != "" {
-		limits, err := limitsOf(in)
-		if err != nil {
-			return err
-		}
-		why := cmp.Or(c.Reason, "an operator stopped it")
-		if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
-			return err
-		}
-		reason = stoppedEndpoint(c.Endpoint) + ": " + why
-		there = func(w queue.Work) bool { return w.State == queue.Running && w.Endpoint == c.Endpoint }
-	}
-	states := []queue.State{queue.Running, queue.Ready, queue.Waiting}
-	list, err := c.chosen(ctx, in, there, func(info session.Info) (bool, error) { return c.end(ctx, std, in, info) }, states...)
-	if err != nil {
-		return err
-	}
-	return work.move(ctx, std, all, in, list, queue.Parked, reason, states)
-}
-
-// end asks the run of a session without work to stop, which is at a terminal or a server, and
-// reports whether there is one.
-func (c *workParkCommand) end(ctx context.Context, std stdio, in keeper, info session.Info) (bool, error) {
-	unlock, err := in.Lock(ctx, info.ID)
-	if err == nil {
-		return false, unlock()
-	}
-	if !errors.Is(err, session.ErrBusy) {
-		return false, err
-	}
-	s, err := session.Open(ctx, in, info.ID)
-	if err != nil || underWay(s) == 0 {
-		return false, err
-	}
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: "work park"}, Bodies: []session.Body{session.StopAsked{Detail: c.Reason}}}
-	if _, err := s.Deliver(ctx, d); err != nil {
-		return false, err
-	}
-	fmt.Fprintf(std.err, "antiphon: %s runs at a terminal or a server, and was asked to stop; nothing keeps it from running again\n", quoted(cmp.Or(info.Name, info.ID)))
-	return true, nil
 }
 
 // stoppedEndpoint is the reason of work that was parked because its endpoint was stopped,

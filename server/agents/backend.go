@@ -29,6 +29,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/internal/claims"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -73,6 +74,11 @@ type Backend struct {
 	// It may be nil.
 	Live func(session string, ev agent.Event)
 
+	// Queue leaves the runs to workers over the same store, which must keep work: see package worker.
+	// The tenant of the work is the owner of the session. A worker gives its Prepare of this package.
+	// Otherwise the Backend makes the runs itself.
+	Queue bool
+
 	memory ephemeral // sessions of responses that are not stored, or of all
 
 	// KeepStreams is how long the events of a background response that was streamed are kept
@@ -107,6 +113,9 @@ type active struct {
 	input      []session.Body    // what the request adds to the session
 	end        func(cause error) // cancels the run
 	background bool
+	queued     bool                 // a worker makes it
+	parked     bool                 // its work was parked
+	away       bool                 // the session is a worker's, so nothing may be written to it here
 	streams    bool                 // its events are kept
 	files      string               // of the agent: see filesOf
 	request    jsontext.Value       // what the note about the beginning says of the request
@@ -190,6 +199,12 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err != nil {
 		return err
 	}
+	if b.Queue {
+		err = b.unqueued(ctx, a, r)
+	}
+	if err != nil {
+		return err
+	}
 	at, err := b.place(ctx, a, r)
 	if err != nil {
 		return err
@@ -203,6 +218,8 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	run := &active{host: h, lent: tokens, background: r.Background != nil && *r.Background, done: make(chan struct{})}
 	if run.background {
 		run.streams = r.Stream != nil && *r.Stream
+	}
+	if run.queued = b.Queue; run.background || run.queued {
 		run.request, err = kept(r)
 	}
 	if err == nil {
@@ -262,11 +279,14 @@ func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id str
 // refused instead: the call may run there already, and would run once more in a fork.
 func (b *Backend) opens(ctx context.Context, a *Agent, at *place, r *server.Request, by *lent) (*host.Host, error) {
 	h, err := b.openHost(ctx, a, at.store, at.session, by)
+	if err == nil && at.talk != "" && unfinished(h.Session.Log()) != "" { // between its server and a worker
+		return nil, errors.Join(errLocked, h.Close())
+	}
 	if at.fresh || at.talk != "" {
 		return h, err
 	}
 	switch {
-	case err == nil && partOf(h.Session.Log(), at.after).last:
+	case err == nil && at.free(h.Session.Log()):
 		return h, nil
 	case err == nil:
 		err = h.Close()
@@ -284,6 +304,16 @@ func (b *Backend) opens(ctx context.Context, a *Agent, at *place, r *server.Requ
 	}
 	return b.openHost(ctx, a, at.store, at.session, by)
 }
+
+// free reports whether the response that is continued is the last one of a log, and no worker makes it.
+func (p *place) free(log []session.Entry) bool {
+	part := partOf(log, p.after)
+	return part.last && !atWorker(&part)
+}
+
+// atWorker reports whether a response waits for a worker, or is made by one, which holds the session
+// only while it does so.
+func atWorker(p *part) bool { return p.begin.Queued && !p.ended && !p.deleted }
 
 // approves reports whether items answer an approval.
 func approves(items []item.Item) bool {
@@ -322,15 +352,17 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	defer end(nil)
 	run.end = end
 	h := run.host
-	ag, err := run.lent.start(ctx, a, h)
-	if err != nil {
-		return err
+	var names []string
+	if !run.queued {
+		ag, err := run.lent.start(ctx, a, h)
+		if err != nil {
+			return err
+		}
+		if names, err = adapt(ctx, ag, r); err != nil {
+			return err
+		}
+		ag.Hooks, run.files = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag)
 	}
-	names, err := adapt(ctx, ag, r)
-	if err != nil {
-		return err
-	}
-	ag.Hooks, run.files = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag)
 	answers, err := b.takeApart(ctx, at, run, r)
 	if err != nil {
 		return err
@@ -341,6 +373,13 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	if err := b.enter(run); err != nil {
 		return err
 	}
+	if run.queued {
+		unlock, err := b.serves(ctx, id)
+		if err != nil {
+			return err
+		}
+		defer func() { b.report(unlock()) }()
+	}
 	if !r.Stored {
 		b.mu.Lock()
 		b.unstored[id] = at.session
@@ -349,7 +388,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	s := newShown(b.inner(ctx, h.Store), w, a.Name, id, names, h.Session.Log())
 	s.files = r.Stored
 	if err := w.Begin(id); err != nil {
-		return err
+		return b.endsEarly(ctx, run, w, err)
 	}
 	if run.seq == 0 { // a response that is not stored has no Put
 		if err := b.begin(ctx, run, w.Response(), false); err != nil {
@@ -364,6 +403,9 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	}
 	if r.WarmUp {
 		return b.ends(ctx, run, w, func() error { return w.Complete() })
+	}
+	if run.queued {
+		return b.queues(ctx, a, run, s, w)
 	}
 	return b.runs(ctx, run, s, w)
 }
@@ -439,6 +481,18 @@ func (b *Backend) ends(ctx context.Context, run *active, w *server.Writer, end f
 	return err
 }
 
+// endsEarly ends a response that was cancelled, or whose client went away, when it had just begun. One in the background
+// would go on otherwise.
+func (b *Backend) endsEarly(ctx context.Context, run *active, w *server.Writer, err error) error {
+	switch {
+	case run.seq == 0:
+		return err
+	case run.background && left(ctx):
+		return server.ErrLeft
+	}
+	return b.ends(ctx, run, w, func() error { return err })
+}
+
 // fail ends a response that has begun.
 func (b *Backend) fail(run *active, w *server.Writer, err error) error {
 	b.report(err)
@@ -471,6 +525,9 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 			return w.Complete()
 		}
 	case agent.StopMaxTurns, agent.StopMaxTime, agent.StopMaxTokens, agent.StopMaxCost, agent.StopRepeatedCall, agent.StopRequested, agent.StopCancelled:
+		if parked(run.host.Session.Log()[run.seq:]) {
+			return w.Interrupt("server_error", "The agent stopped before its answer: an operator stopped it.")
+		}
 		return w.Interrupt("server_error", fmt.Sprintf("The agent stopped before its answer: %s.", res.Why))
 	case agent.StopContextFull:
 		return w.Fail("invalid_prompt", "The input exceeds the context of the agent's model.")
@@ -489,6 +546,20 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 		b.report(failure)
 	}
 	return w.Fail(code, message)
+}
+
+// parked reports whether an operator asked for the end of the run that ends a part of a log. Who
+// and why is for the readers of the session.
+func parked(log []session.Entry) (yes bool) {
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			yes = false
+		case session.Delivered:
+			yes = yes || b.From == queue.FromPark && b.Entries > 0
+		}
+	}
+	return yes
 }
 
 // lastTurn returns the end of the last reply in a part of a log, unless it broke off.
@@ -557,7 +628,10 @@ func (b *Backend) Drain(ctx context.Context) {
 	b.mu.Lock()
 	b.draining = true
 	for _, run := range b.active {
-		if run.background { // another server goes on
+		switch {
+		case run.background && run.queued: // its worker goes on, and another server shows it
+			run.end(errDrained)
+		case run.background: // another server goes on
 			run.host.StopAfterTurn()
 		}
 	}
@@ -649,7 +723,7 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 	}
 	part := partOf(log.Log(), seq)
 	switch {
-	case approves(r.Items) && b.busy(old): // with the call that is approved, perhaps
+	case approves(r.Items) && (b.busy(old) || atWorker(&part)): // with the call that is approved, perhaps
 		return nil, errLocked
 	case in != p.store:
 		p.fresh = true
@@ -657,7 +731,7 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 			err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
 		}
 		return p, err
-	case part.last && !b.busy(old):
+	case part.last && !b.busy(old) && !atWorker(&part):
 		p.session, p.after = old, seq
 		return p, nil
 	}

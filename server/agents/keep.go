@@ -67,13 +67,15 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	if err != nil {
 		return err
 	}
-	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background, Request: run.request}
-	if background {
+	n := note{Kind: kindBegin, ResponseID: run.id, Response: head, Background: background, Queued: run.queued, Request: run.request}
+	if background || run.queued {
 		caller, _ := server.CallerOf(ctx)
 		n.Key, n.KeyID, n.Files = caller.Key, caller.KeyID, run.files
 		if err := run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Tags: []string{tagBackground}}); err != nil {
 			return err
 		}
+	}
+	if background {
 		if err := b.owe(ctx, run.id); err != nil {
 			return err
 		}
@@ -95,6 +97,9 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 	if run.ended || run.seq == 0 {
 		return nil
 	}
+	if run.away {
+		return fmt.Errorf("%w: a worker has the session", server.ErrLeft)
+	}
 	n, err := endOf(run.id, r)
 	if err != nil {
 		return err
@@ -103,7 +108,7 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 	ctx = context.WithoutCancel(ctx)
 	if _, err = run.host.Session.Append(ctx, n.body()); err == nil {
 		run.ended = true
-		if run.background && !run.streams { // otherwise the events come first
+		if (run.background || run.queued) && !run.streams { // otherwise the events come first
 			b.report(run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Untag: []string{tagBackground}}))
 		}
 	} else if run.background && errors.Is(err, session.ErrLost) {
@@ -202,7 +207,7 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
 		return rec, server.ErrNotFound
 	}
-	if !p.ended && !b.busy(in) && (!p.begin.Background || !p.last) {
+	if !p.ended && !b.busy(in) && (!goesOn(&p) || !p.last) {
 		if s, err = b.recover(ctx, s, id, &p); err != nil {
 			return rec, err
 		}
@@ -217,6 +222,9 @@ func (b *Backend) Get(ctx context.Context, id string) (rec server.StoredObject, 
 	}
 	return rec, nil
 }
+
+// goesOn reports whether another server goes on with a response whose server ended, or ends it.
+func goesOn(p *part) bool { return p.begin.Background || p.begin.Queued }
 
 // recover ends a response whose process ended before it did: nobody has its session
 // open. It changes nothing if another process makes it. V2

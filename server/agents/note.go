@@ -28,12 +28,15 @@ type note struct {
 	ResponseID string `json:"response_id,omitempty"`
 	// Response is the object without its output, when it begins or when it has ended.
 	Response jsontext.Value `json:"response,omitempty"`
-	// Request is a background request without its input, for the server that goes on.
+	// Request is the request of a response in the background or at a worker, without its input, for
+	// who goes on.
 	Request jsontext.Value `json:"request,omitempty"`
 	// Asked are the requests for approval of calls of subagents, which the log of the
 	// session does not have.
 	Asked      jsontext.Value `json:"asked,omitempty"`
 	Background bool           `json:"background,omitzero"`
+	// Queued means that a worker makes the response.
+	Queued bool `json:"queued,omitzero"`
 	// Key and KeyID are those of who asked for a background response.
 	Key   string `json:"key,omitempty"`
 	KeyID string `json:"key_id,omitempty"`

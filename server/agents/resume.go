@@ -108,7 +108,7 @@ func streams(request jsontext.Value) bool {
 func unfinished(log []session.Entry) string {
 	id := lastID(log)
 	_, seq, _ := parseID(id)
-	if p := partOf(log, seq); p.from != 0 && p.begin.ResponseID == id && p.begin.Background && !p.ended && !p.deleted {
+	if p := partOf(log, seq); p.from != 0 && p.begin.ResponseID == id && goesOn(&p) && !p.ended && !p.deleted {
 		return id
 	}
 	return ""
@@ -160,18 +160,16 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	if err != nil {
 		return server.ErrLeft // by a server that has this agent
 	}
+	if p.begin.Queued {
+		return b.takesUp(ctx, a, id, w)
+	}
 	req, err := api.ParseRequest(p.begin.Request)
 	if err != nil {
 		return fmt.Errorf("agents: the note about %s: %w", id, err)
 	}
 	h, err := b.openHost(ctx, a, b.store(), in, &lent{tools: req.Tools})
 	if errors.Is(err, session.ErrBusy) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.busyElsewhere == nil {
-			b.busyElsewhere = map[string]time.Time{}
-		}
-		b.busyElsewhere[in] = time.Now().Add(busyTime)
+		b.leaveAlone(in)
 		return server.ErrLeft
 	}
 	if err != nil {
@@ -189,6 +187,16 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	err = b.resume(ctx, a, run, req, w)
 	b.leave(run, func() {})
 	return leftOr(ctx, err)
+}
+
+// leaveAlone notes that others write to a session.
+func (b *Backend) leaveAlone(in string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.busyElsewhere == nil {
+		b.busyElsewhere = map[string]time.Time{}
+	}
+	b.busyElsewhere[in] = time.Now().Add(busyTime)
 }
 
 // leftOr returns the error of a response whose server may end.

@@ -22,6 +22,12 @@ import (
 // ErrChanged means that somebody else has changed the work since it was read.
 var ErrChanged = errors.New("somebody else has changed the work")
 
+// FromPark is the means, as [session.Delivered] has it, of a request to stop by which an operator
+// ends a run that no worker makes.
+//
+// [session.Delivered]: https://pkg.go.dev/github.com/antiphon-go/antiphon/session#Delivered
+const FromPark = "work park"
+
 // State says what happens to a piece of work.
 type State string
 

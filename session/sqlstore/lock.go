@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,3 +77,66 @@ func (s *Store) lockFile(ctx context.Context, id string) (unlock func() error, e
 	}
 	return lock.Release, nil
 }
+
+// Locked implements [session.LockLister]. On SQLite a lock that is free has no file, unless its
+// process was killed.
+func (s *Store) Locked(ctx context.Context) (ids []string, err error) {
+	if err := s.opened(); err != nil {
+		return nil, err
+	}
+	look := s.lockedFiles
+	if s.postgres {
+		look = s.leased
+	}
+	err = s.reading(ctx, func() (err error) {
+		ids, err = look(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, s.fail("looking for locked sessions", err)
+	}
+	return ids, nil
+}
+
+// lockedFiles returns the sessions whose lock files are locked.
+func (s *Store) lockedFiles(ctx context.Context) (ids []string, err error) {
+	files, err := os.ReadDir(s.locks)
+	if len(files) == 0 {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, err
+	}
+	there := map[string]bool{}
+	for _, f := range files {
+		there[f.Name()] = true
+	}
+	all, err := s.reads.texts(ctx, `SELECT id FROM antiphon_sessions ORDER BY id`)
+	for _, id := range all {
+		if there[filepath.Base(s.lockOf(id))] && s.isHeld(ctx, id, "") {
+			ids = append(ids, id)
+		}
+	}
+	return ids, err
+}
+
+// leased returns the sessions with a lease that has not ended.
+func (s *Store) leased(ctx context.Context) (ids []string, err error) {
+	rows, err := s.reads.rows(ctx, `SELECT id, owner FROM antiphon_leases WHERE until > clock_timestamp() ORDER BY id`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, owner string
+		if err := rows.Scan(&id, &owner); err != nil {
+			return nil, err
+		}
+		if !isDead(owner) {
+			ids = append(ids, id)
+		}
+	}
+	return ids, cmp.Or(rows.Err(), rows.Close())
+}
+
+var _ session.LockLister = (*Store)(nil)
