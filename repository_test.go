@@ -158,7 +158,7 @@ var foreign = map[string][]string{
 	"internal/compliance":    {"github.com/coder/websocket"},
 
 	"toolkit/internal/kittest": {"github.com/go-json-experiment/json"},
-	"toolkit/patch":            {"github.com/go-json-experiment/json"},
+	"toolkit/internal/files":   {"github.com/go-json-experiment/json"},
 	"toolkit/shell":            {"github.com/go-json-experiment/json", "golang.org/x/sys", "mvdan.cc/sh"},
 	"toolkit/web":              {"golang.org/x/net"},
 }

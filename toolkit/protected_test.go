@@ -4,13 +4,16 @@
 package toolkit_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
@@ -85,6 +88,54 @@ func TestProtectedWrites(t *testing.T) {
 	call.Arguments = `{"path":"docs/a","content":"x"}`
 	if offers := function("append_to_file").(agent.RuleSuggester).Suggest(call); len(offers) != 1 || offers[0].Under != "docs" {
 		t.Errorf("%v", offers)
+	}
+}
+
+// A5: a tool reads its arguments as the question about them does: whatever the names of the
+// members, a call that nobody is asked about writes to no protected file.
+func TestProtectedWritesByOtherNames(t *testing.T) {
+	const hook = ".git/hooks/pre-commit"
+	patchOf := func(path string) string { return "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch\n" }
+	for _, c := range []struct {
+		tool, member, value, harmless, rest string
+		form                                patch.Form
+	}{
+		{"append_to_file", "path", hook, "safe", `"content":"x"`, patch.API},
+		{"find_and_replace", "path", hook, "safe", `"find":"x","replace":"y"`, patch.API},
+		{"index_markdown_docs", "vector_db_root", ".git/hooks", "safe", `"root":".","index_name":"x"`, patch.API},
+		{"apply_patch", "path", hook, "safe", `"type":"create_file","diff":"+x"`, patch.API},
+		{"apply_patch", "path", hook, "safe", `"type":"delete_file"`, patch.API},
+		{"apply_patch", "input", patchOf(hook), patchOf("safe"), `"x":1`, patch.Function},
+	} {
+		quoted := func(s string) string { return string(item.Quote(s)) }
+		for _, name := range []string{c.member, "_" + c.member, c.member[:2] + "-" + c.member[2:], c.member[:1] + "__" + c.member[1:], strings.ReplaceAll(c.member, "_", ""), strings.ToUpper(c.member), strings.ToUpper(c.member[:1]) + "-" + c.member[1:], `\u00` + fmt.Sprintf("%x", c.member[0]) + c.member[1:]} {
+			evil, good := `"`+name+`":`+quoted(c.value), `"`+c.member+`":`+quoted(c.harmless)
+			for _, arguments := range []string{"{" + evil + "," + c.rest + "}", "{" + good + "," + evil + "," + c.rest + "}", "{" + evil + "," + good + "," + c.rest + "}"} {
+				k := kittest.New(t)
+				k.Write("safe", "x")
+				k.Write("a.md", "# x\n")
+				k.Write(".git/hooks/other", "x")
+				if !strings.Contains(c.rest, "create_file") && c.tool != "index_markdown_docs" && c.form != patch.Function {
+					k.Write(hook, "x")
+				}
+				hooks := func() (list []string) {
+					entries, _ := os.ReadDir(filepath.Join(k.Dir, ".git", "hooks"))
+					for _, e := range entries {
+						text, _ := os.ReadFile(filepath.Join(k.Dir, ".git", "hooks", e.Name()))
+						list = append(list, e.Name()+": "+string(text))
+					}
+					return list
+				}
+				before := hooks()
+				one := made(t, c.tool, toolkit.Deps{Files: k.Files, PatchForm: c.form})
+				call := tool.Call{Name: c.tool, Arguments: arguments}
+				verdict, _ := one.(agent.ApprovalAdvisor).Approval(call, nil)
+				_, _ = one.Run(t.Context(), call) // it may refuse the arguments
+				if after := hooks(); verdict != session.Ask && !slices.Equal(before, after) {
+					t.Errorf("%s %s: nobody was asked, and the hooks were %q and are %q", c.tool, arguments, before, after)
+				}
+			}
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
@@ -96,20 +97,20 @@ func inFull(call tool.Call) shown {
 		s.text(call.Arguments)
 		return s
 	}
-	for _, name := range names {
-		value, _ := args.Member(name)
+	jsonx.EachMember(args.JSON(), func(literal, value string) {
+		name := jsonx.Unquote(literal)
 		if isEdit && name == "replace" {
-			continue // shown with what it replaces
+			return // shown with what it replaces
 		}
 		if isEdit && name == "find" {
 			s.edit(swap)
-			continue
+			return
 		}
 		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || strings.ContainsRune(" ?:[]|", r) || r < ' ' }) {
 			name = string(item.Quote(name)) // so that no name looks like output of the program
 		}
-		s.value(visible(name), value)
-	}
+		s.value(visible(name), item.JSON(value))
+	})
 	return s
 }
 

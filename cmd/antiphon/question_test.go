@@ -110,6 +110,19 @@ func TestAskHidesNothing(t *testing.T) {
 	}
 }
 
+// A member that is there twice is shown with both values: an endpoint that runs the call may take
+// either.
+func TestAskAboutMemberTwice(t *testing.T) {
+	for _, first := range []string{`"to":"evil@example.com"`, `"t\u006f":"evil@example.com"`} {
+		text := `{` + first + `,"text":"` + strings.Repeat("x", 100) + `","to":"friend@example.com"}`
+		screen, _ := questioned(t, tool.Call{Kind: item.TypeMCPApprovalRequest, Name: "mail.send", Arguments: text}, false, "n\n")
+		wantAll(t, "the question", screen, "   to: evil@example.com\n", "   to: friend@example.com\n")
+	}
+	edit := `{"find":"a","find":"b","replace":"c","pad":"` + strings.Repeat("x", 100) + `"}`
+	screen, _ := questioned(t, tool.Call{Kind: item.TypeMCPApprovalRequest, Name: "files.edit", Arguments: edit}, false, "n\n")
+	wantAll(t, "the question", screen, "   find: a\n", "   find: b\n", "   replace: c\n")
+}
+
 // Short calls stay on one line, others are named values and readable JSON.
 func TestAskAboutOthers(t *testing.T) {
 	screen, _ := questioned(t, tool.Call{Name: "read_file", Arguments: `{"path":"a"}`}, false, "n\n")

@@ -14,8 +14,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -127,12 +125,12 @@ func customTool(name string, f *files.Files) (tool.Tool, error) {
 
 func apiTool(f *files.Files) (tool.Tool, error) {
 	return tool.Raw(new(item.ApplyPatchTool), func(ctx context.Context, call tool.Call) (tool.Result, error) {
-		var op struct {
+		op, err := files.Decode[struct {
 			Type string `json:"type"`
 			Path string `json:"path"`
 			Diff string `json:"diff"`
-		}
-		if err := json.Unmarshal([]byte(call.Arguments), &op, json.MatchCaseInsensitiveNames(true)); err != nil {
+		}](call.Arguments)
+		if err != nil {
 			return tool.Result{}, fmt.Errorf("the operation cannot be read: %w. Nothing was changed", err)
 		}
 		text, err := ApplyOperation(ctx, f, &item.PatchOperation{Type: op.Type, Path: op.Path, Diff: op.Diff})

@@ -809,6 +809,8 @@ func TestPatchTool(t *testing.T) {
 		{`{"type":"create_file","path":"../n","diff":"+1\n"}`, "is outside of", true},
 		{`{"type":"delete_file","path":"f","path":"d/n"}`, `duplicate object member name "path"`, true},
 		{`{"type":"delete_file","Path":"f","path":"d/n"}`, `duplicate object member name "path"`, true},
+		{`{"type":"delete_file","p_ath":"f"}`, "in two ways", true},
+		{`{"type":"delete_file","Path":"f"}`, "in two ways", true},
 		{`{"type":`, "cannot be read", true},
 		{``, "cannot be read", true},
 		{`{}`, "is not known", true},

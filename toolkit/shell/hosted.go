@@ -11,8 +11,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/antiphon-go/antiphon/internal/spool"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -76,7 +74,7 @@ type action struct {
 
 // read parses a call into its commands.
 func (s *shell) read(arguments string) (a action, list []asked, err error) {
-	if err := json.Unmarshal([]byte(arguments), &a, json.MatchCaseInsensitiveNames(true)); err != nil {
+	if a, err = files.Decode[action](arguments); err != nil {
 		return a, nil, fmt.Errorf("the action cannot be read: %w", err)
 	}
 	switch {

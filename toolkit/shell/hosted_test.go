@@ -64,6 +64,8 @@ func TestShellTool(t *testing.T) {
 		`{"commands":["ls"],"timeout_ms":-1}`:        "negative",
 		`{"commands":["ls"],"commands":["rm x"]}`:    "duplicate object member name",
 		`{"commands":["ls"],"Com_mands":["rm x"]}`:   "duplicate object member name",
+		`{"Com_mands":["ls"]}`:                       "in two ways",
+		`{"commands":["ls"],"timeout-ms":1}`:         "in two ways",
 		`{"commands":"ls"}`:                          "cannot be read",
 		`{"commands":["yes"],"max_output_length":1}`: "",
 	} {

@@ -5,10 +5,14 @@ package files
 
 import (
 	"encoding/json"
+	"errors"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/internal/obeyed"
@@ -226,6 +230,22 @@ func (g *guarded) question(call tool.Call) plan.Question {
 
 // PathOf returns the argument "path" of a call, for [Files.Guard].
 func PathOf(call tool.Call) []string { return Texts(call.Arguments, "path") }
+
+// Decode decodes the arguments of a call of one of the API's own tools, whose schemas no set
+// checks. Rules and questions read the same arguments by the names of the members, so it
+// refuses those that can be read in another way: a member that is there twice, or whose name
+// differs in case, "_" or "-" only.
+func Decode[T any](arguments string) (exact T, err error) {
+	var loose T
+	if err := jsonv2.Unmarshal([]byte(arguments), &loose, jsonv2.MatchCaseInsensitiveNames(true)); err != nil {
+		return exact, err
+	}
+	err = jsonv2.Unmarshal([]byte(arguments), &exact)
+	if err == nil && !reflect.DeepEqual(exact, loose) {
+		err = errors.New("it can be read in two ways; write each member once, by the name that the API gives it")
+	}
+	return exact, err
+}
 
 // Texts returns the texts that an argument of a call may have for a tool: also the
 // second of two by the same name, and one whose name differs in case.
