@@ -21,7 +21,7 @@ type composer struct {
 
 	undo, redo []state
 	typing     bool     // the last change was a typed character, which undo takes back with those before it
-	killed     string   // what ctrl+y puts back
+	killed     string   // what ctrl+y puts back, with pastes in full: it outlives their marks
 	older      []string // what was deleted before, newest last, for alt+y
 	put        []int    // where the last ctrl+y began, and how far back alt+y went; nil after other keys
 	mark       int      // where ctrl+space was, plus one; 0 means nowhere
@@ -58,20 +58,42 @@ func (c *composer) sent() string {
 	return c.whole(c.text)
 }
 
-// whole returns a text with all pastes in full.
+// whole returns a text with all pastes in full. A mark in the text of a paste is text.
 func (c *composer) whole(text string) string {
+	var pairs []string
 	for _, p := range c.pastes {
-		text = strings.ReplaceAll(text, p.mark, p.text)
+		pairs = append(pairs, p.mark, p.text)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// unmarked returns the draft with blanks in place of the marks of pastes, so that places stay the same.
+func (c *composer) unmarked() string {
+	text := c.text
+	for _, p := range c.pastes {
+		text = strings.ReplaceAll(text, p.mark, strings.Repeat(" ", len(p.mark)))
 	}
 	return text
 }
 
 // written returns what the person has written and not sent: also while the history is shown.
 func (c *composer) written() string {
-	if c.shown > 0 && c.sent() == c.history[len(c.history)-c.shown] {
+	if c.shows() {
 		return c.whole(c.draft.text)
 	}
 	return c.sent()
+}
+
+// shows reports whether a text of the history is in the place of the draft, and was not changed.
+func (c *composer) shows() bool {
+	return c.shown > 0 && c.sent() == c.history[len(c.history)-c.shown]
+}
+
+// unshow goes back from the history to the draft.
+func (c *composer) unshow() {
+	if c.shows() {
+		c.restore(c.draft)
+	}
 }
 
 // resume makes another draft this one, and keeps the history and the deleted texts, which are newer.
@@ -181,7 +203,7 @@ func (c *composer) remove(from, to int, keep bool) {
 	}
 	c.change(false)
 	if keep {
-		c.kill(c.text[from:to])
+		c.kill(c.whole(c.text[from:to]))
 	}
 	if at := c.mark - 1; at > from {
 		c.mark = max(from, at-(to-from)) + 1
@@ -206,11 +228,11 @@ func (c *composer) yank(before []int, pop bool) {
 	switch {
 	case !pop:
 		c.put = []int{c.at, 0}
-		c.insert(c.killed, false)
+		c.insert(c.fold(c.killed), false)
 	case before != nil && len(c.older) > 0:
 		back := (before[1] + 1) % len(c.older)
 		c.remove(before[0], c.at, false)
-		c.insert(c.older[len(c.older)-1-back], false)
+		c.insert(c.fold(c.older[len(c.older)-1-back]), false)
 		c.put = []int{before[0], back}
 	}
 }
@@ -396,7 +418,7 @@ func (c *composer) key(name, text string) bool {
 		c.mark = c.at + 1
 	case "alt+w":
 		if from, to, marked := c.region(); marked {
-			c.kill(c.text[from:to])
+			c.kill(c.whole(c.text[from:to]))
 			c.mark = 0
 		}
 	case "alt+d":

@@ -311,8 +311,20 @@ func (t *Terminal) enter() {
 func (t *Terminal) send(text string, now bool) {
 	if t.submit(text, now) {
 		t.compose.remember(text)
-		t.compose.clear()
+		t.takeOut(text)
 		t.keep() // a text that was given to the work leaves the draft's file
+	}
+}
+
+// takeOut takes a text that was sent out of the draft. What came before it while it was sent stays.
+func (t *Terminal) takeOut(text string) {
+	draft := t.drafted()
+	rest, ok := strings.CutSuffix(draft.sent(), text)
+	if !ok { // the text was one of the history, and what came has put the draft in its place
+		return
+	}
+	if draft.clear(); rest != "" {
+		draft.set(strings.TrimSuffix(rest, "\n"))
 	}
 }
 
@@ -390,7 +402,7 @@ func (t *Terminal) escape(again bool) {
 // putBack puts prompts that were not sent into the draft, before what is there. A command or a shell line is
 // one only at the beginning of a prompt, so it does not go beside others: it stays in the history, and is returned.
 func (t *Terminal) putBack(prompts []string) (past []string) {
-	draft := t.drafted()
+	draft := t.ownDraft()
 	all := prompts
 	if text := draft.sent(); text != "" {
 		all = append(slices.Clone(all), text)

@@ -556,14 +556,22 @@ func (t *Terminal) Put(text string) {
 }
 
 func (t *Terminal) put(text string) {
-	draft := t.drafted()
-	switch {
-	case text == "":
+	if text == "" {
 		return
-	case draft.text != "":
+	}
+	draft := t.ownDraft()
+	if draft.text != "" {
 		text += "\n" + draft.text
 	}
 	draft.set(text)
+}
+
+// ownDraft returns the draft that is to be changed: not what a search or the history shows in its place.
+func (t *Terminal) ownDraft() *composer {
+	t.endFind()
+	draft := t.drafted()
+	draft.unshow()
+	return draft
 }
 
 // drafted returns the draft, also while the composer has the answer to a question.

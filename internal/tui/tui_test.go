@@ -428,6 +428,135 @@ func TestPasteAgain(t *testing.T) {
 	shows("edited", "edited [paste 1: 10 lines, 49 characters]", "edited "+long)
 }
 
+// TestPasteKilled proves that a long paste that was deleted is put back whole: also after the draft was sent or another
+// one came, by the keys of vi, and beside other pastes.
+func TestPasteKilled(t *testing.T) {
+	long, other := strings.TrimSuffix(strings.Repeat("line\n", 10), "\n"), strings.TrimSuffix(strings.Repeat("rows\n", 10), "\n")
+	const mark, second = "[paste 1: 10 lines, 49 characters]", "[paste 2: 10 lines, 49 characters]"
+	for _, tt := range []struct{ name, cut, back string }{
+		{"ctrl+u", "<ctrl+u>", "<ctrl+y>"},
+		{"ctrl+k", "<home><ctrl+k>", "<ctrl+y>"},
+		{"ctrl+w", "<home><ctrl+space><end><ctrl+w>", "<ctrl+y>"},
+		{"alt+w", "<home><ctrl+space><end><alt+w>", "<ctrl+y>"},
+		{"alt+d", "<home><alt+d>", "<ctrl+y>"},
+		{"alt+y", "<ctrl+u>x<ctrl+u>", "<ctrl+y><alt+y>"},
+		{"dd", "<esc>ddi", "<esc>P<end>i"},
+		{"register", `<esc>"adda`, `<esc>"aP`},
+		{"visual", `<esc>0v$di`, `<esc>P`},
+		{"over", `<esc>0y$0D`, `ax<esc>vp`},
+		{"vi and ctrl+y", "<esc>Di", "<ctrl+y>"},
+		{"change", "<esc>0C", "<ctrl+y>"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 80, 24, false)
+			b.t.opts.Vi = strings.Contains(tt.cut, "<esc>")
+			c := &b.t.compose
+			c.paste(long)
+			viTyped(b, tt.cut)
+			c.clear()
+			b.t.vi.mode = viInsert
+			c.paste(other)
+			viTyped(b, tt.back)
+			for text, want := range map[string]string{strings.Trim(c.text, "\n"): second, strings.Trim(c.sent(), "\n"): long} {
+				if !strings.Contains(text, want) || strings.Contains(c.sent(), "[paste") {
+					t.Errorf("the draft is %q, and %q is sent", c.text, c.sent())
+				}
+			}
+			if tt.name != "over" && !strings.Contains(c.sent(), other) {
+				t.Errorf("%q is sent", c.sent())
+			}
+		})
+	}
+	c := new(composer)
+	c.paste(long)
+	press(c, "ctrl+u", "ctrl+y")
+	if c.text != mark || c.sent() != long {
+		t.Errorf("the draft is %q", c.text)
+	}
+	press(c, "ctrl+u")
+	draft := *c
+	c.resume(composer{})
+	press(c, "ctrl+y")
+	if c.sent() != long {
+		t.Errorf("the answer is %q", c.sent())
+	}
+	c.resume(draft)
+	c.paste(mark + strings.Repeat("\n", foldLines) + second)
+	c.paste(long)
+	if want := mark + strings.Repeat("\n", foldLines) + second + long; c.sent() != want {
+		t.Errorf("sent is %q, want %q", c.sent(), want)
+	}
+}
+
+// TestSendKeepsOthers proves that what comes into the draft while a text is said to the work stays there: a prompt that
+// is given back, also one with a paste, and a question, whose answer is not the draft.
+func TestSendKeepsOthers(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("line\n", 10), "\n")
+	for _, tt := range []struct {
+		name  string
+		said  func(b *bench)
+		comes func(b *bench)
+		want  string
+	}{
+		{"alone", func(b *bench) { press(&b.t.compose, "say") }, func(*bench) {}, ""},
+		{"unsent", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent("back") }, "back"},
+		{"two", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent("back"); b.t.Put("first") }, "first\nback"},
+		{"with line ends", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent("back\n") }, "back\n"},
+		{"paste", func(b *bench) { b.t.compose.paste(long) }, func(b *bench) { b.t.Unsent("back " + long) }, "back " + long},
+		{"very long", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent(strings.Repeat("x", foldDraft)) }, strings.Repeat("x", foldDraft)},
+		{"the same", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent("say") }, "say"},
+		{"recalled", func(b *bench) { press(&b.t.compose, "half"); b.press("up", "") }, func(b *bench) { b.t.Unsent("back") }, "back\nhalf"},
+		{"question", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) {
+			b.t.Ask()
+			b.asked(t)
+			b.t.Unsent("back")
+			press(&b.t.compose, "yes")
+		}, "back"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t, 80, 24, false)
+			b.t.Remember("before")
+			said := ""
+			b.t.Working(func() {}, func(text string) error {
+				said = text
+				tt.comes(b)
+				return nil
+			})
+			tt.said(b)
+			whole := b.t.compose.sent()
+			b.press("alt+s", "")
+			if got := b.t.drafted().sent(); got != tt.want || said != whole {
+				t.Errorf("the draft is %q, want %q; %q was said, want %q", got, tt.want, said, whole)
+			}
+			if b.t.asking && b.t.compose.text != "yes" {
+				t.Errorf("the answer is %q", b.t.compose.text)
+			}
+		})
+	}
+}
+
+// TestPutKeepsDraft proves that a prompt that is given back, and the draft, are kept while the history or a search is
+// shown.
+func TestPutKeepsDraft(t *testing.T) {
+	for _, keys := range []string{"<up>", "<up><up><up>", "<ctrl+r>fir", "<ctrl+r>fir<esc>", "<ctrl+r>none"} {
+		b := newBench(t, 80, 24, false)
+		b.t.Remember("first", "second")
+		viTyped(b, "half"+keys)
+		b.t.Unsent("back")
+		viTyped(b, "<esc><down><down><down>")
+		if got := b.t.compose.sent(); got != "back\nhalf" {
+			t.Errorf("%s: the draft is %q", keys, got)
+		}
+	}
+	b := newBench(t, 80, 24, false)
+	b.t.Remember("first", "second")
+	viTyped(b, "half<up>!")
+	b.t.Unsent("back")
+	if got := b.t.compose.sent(); got != "back\nsecond!" {
+		t.Errorf("the draft is %q", got)
+	}
+}
+
 // TestComposerRows proves that for any draft and cursor the rows fit, and the cursor is in them.
 func TestComposerRows(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {

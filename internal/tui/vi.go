@@ -37,7 +37,7 @@ type vi struct {
 
 type viKey struct{ name, text string }
 
-// register holds a text, and whether it is whole lines.
+// register holds a text, with pastes in full, and whether it is whole lines.
 type register struct {
 	text  string
 	lines bool
@@ -407,7 +407,7 @@ func (v *vi) visual(c *composer, reg string, count int, counted bool, k []string
 		held := v.registers[reg]
 		v.mode = viNormal
 		c.remove(from, to, false)
-		c.insert(held.text, false)
+		c.insert(c.fold(held.text), false)
 		return true
 	case "j", "k":
 		for range count {
@@ -443,7 +443,7 @@ func (v *vi) keep(reg string, c *composer, from, to int, lines bool) {
 	if v.registers == nil {
 		v.registers = map[string]register{}
 	}
-	held := register{c.text[from:to], lines}
+	held := register{c.whole(c.text[from:to]), lines}
 	v.registers[reg], v.registers[""] = held, held
 	c.killed = held.text
 }
@@ -471,9 +471,11 @@ func (v *vi) cut(c *composer, reg string, from, to int, lines bool) {
 // put inserts a register behind or before the cursor.
 func (v *vi) put(c *composer, reg string, before bool) {
 	held, there := v.registers[reg]
-	switch {
-	case !there:
+	if !there {
 		return
+	}
+	held.text = c.fold(held.text)
+	switch {
 	case held.lines && before:
 		c.at = c.lineBegin(c.at)
 		c.insert(held.text+"\n", false)

@@ -225,14 +225,14 @@ const brackets = "()[]{}"
 
 // match returns the place of the bracket that belongs to the next one in the line.
 func (v *vi) match(c *composer) (to int, found bool) {
-	at := c.at
-	for end := c.lineEnd(at); at < end && strings.IndexByte(brackets, c.text[at]) < 0; {
+	at, text := c.at, c.unmarked()
+	for end := c.lineEnd(at); at < end && strings.IndexByte(brackets, text[at]) < 0; {
 		at = c.after(at)
 	}
-	if at >= len(c.text) || strings.IndexByte(brackets, c.text[at]) < 0 {
+	if at >= len(text) || strings.IndexByte(brackets, text[at]) < 0 {
 		return c.at, false
 	}
-	return partner(c.text, at)
+	return partner(text, at)
 }
 
 // partner returns the place of the bracket that belongs to the one at a place.
@@ -321,11 +321,12 @@ func (v *vi) object(c *composer, around bool, name string) (from, to int, lines,
 		return at, at, false, false
 	}
 	opens := brackets[strings.IndexByte(brackets, name[0])&^1]
-	for from = min(at, len(c.text)-1); from >= 0; from-- {
-		if c.text[from] != opens {
+	text := c.unmarked()
+	for from = min(at, len(text)-1); from >= 0; from-- {
+		if text[from] != opens {
 			continue
 		}
-		if to, ok = partner(c.text, from); ok && to >= at {
+		if to, ok = partner(text, from); ok && to >= at {
 			if around {
 				return from, to + 1, false, true
 			}

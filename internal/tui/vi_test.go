@@ -25,6 +25,31 @@ func viTyped(b *bench, keys string) {
 	}
 }
 
+// The brackets of a paste's mark are none.
+func TestViMarks(t *testing.T) {
+	long := strings.TrimSuffix(strings.Repeat("line\n", 10), "\n")
+	for keys, want := range map[string]string{
+		"0di[": "(x) " + long, "0ca[": "(x) " + long, "$di[": "(x) " + long, "0d%": " " + long, "$d%": "(x) " + long, "$hhda[": "(x) " + long,
+	} {
+		b := newBench(t, 80, 24, false)
+		b.t.opts.Vi = true
+		viTyped(b, "(x) ")
+		b.t.compose.paste(long)
+		viTyped(b, "<esc>"+keys)
+		if got := b.t.compose.sent(); got != want {
+			t.Errorf("%s: %q is sent, want %q", keys, got, want)
+		}
+	}
+	b := newBench(t, 80, 24, false)
+	b.t.opts.Vi = true
+	viTyped(b, "a[b")
+	b.t.compose.paste(long)
+	viTyped(b, "c]d<esc>hdi[")
+	if got := b.t.compose.text; got != "a[]d" {
+		t.Errorf("the draft is %q", got)
+	}
+}
+
 // TestVi pins what the keys of vi do to a draft. | is the cursor, of the draft before and after.
 func TestVi(t *testing.T) {
 	for _, tt := range []struct{ before, keys, want string }{
