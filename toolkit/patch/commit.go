@@ -4,9 +4,11 @@
 package patch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -37,7 +39,7 @@ func (d patchDisk) mkdir(p files.Place) error {
 
 // write creates a file and syncs it to disk. The file gets the mode of mode, or
 // the default if mode is nil.
-func (d patchDisk) write(p files.Place, content []byte, mode fs.FileInfo) error {
+func (d patchDisk) write(p files.Place, content io.Reader, mode fs.FileInfo) error {
 	if err := d.may("write", p); err != nil {
 		return err
 	}
@@ -50,6 +52,19 @@ func (d patchDisk) write(p files.Place, content []byte, mode fs.FileInfo) error 
 		return err
 	}
 	return files.Fill(file, content, mode)
+}
+
+// copy writes what a file holds in the state info to another file.
+func (d patchDisk) copy(ctx context.Context, from, to files.Place, info fs.FileInfo) error {
+	file, _, err := from.Open("read")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := d.write(to, files.ReadWithin(ctx, file), info); err != nil {
+		return err
+	}
+	return from.Unchanged(info)
 }
 
 func (d patchDisk) link(from, to files.Place) error {
@@ -129,7 +144,7 @@ func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []
 	}()
 	var all []staged
 	for _, file := range changed {
-		s, err := c.prepare(file)
+		s, err := c.prepare(ctx, file)
 		if err != nil {
 			return nil, c.worded(file.Place, err)
 		}
@@ -149,7 +164,7 @@ func (c *commit) worded(p files.Place, err error) error {
 }
 
 // prepare does the steps that are not visible yet.
-func (c *commit) prepare(file *plannedFile) (s staged, err error) {
+func (c *commit) prepare(ctx context.Context, file *plannedFile) (s staged, err error) {
 	s.plannedFile = file
 	if file.exists {
 		if err := c.makeDirs(file.Parent()); err != nil {
@@ -162,7 +177,7 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	if file.exists {
 		s.fresh = s.at.Beside()
 		c.temps = append(c.temps, s.fresh)
-		if err := c.write(s.fresh, file.content, file.mode); err != nil {
+		if err := c.write(s.fresh, bytes.NewReader(file.content), file.mode); err != nil {
 			return s, err
 		}
 	}
@@ -180,8 +195,8 @@ func (c *commit) prepare(file *plannedFile) (s staged, err error) {
 	if err := c.link(s.at, s.backup); err == nil {
 		return s, nil
 	}
-	// The file system has no links: keep a copy.
-	return s, c.write(s.backup, file.old, file.info)
+	// The file system has no links: keep a copy. The plan may not have read the file.
+	return s, c.copy(ctx, s.at, s.backup, file.info)
 }
 
 // hold opens the directory of a file, once, so that all steps are done in it.

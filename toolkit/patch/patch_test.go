@@ -385,6 +385,56 @@ func TestPatchFaults(t *testing.T) {
 	}
 }
 
+// A1: so they are in a folder without links, where the old files are copied: also one that was replaced and never read,
+// by a new file or by one that was moved there.
+func TestPatchFaultsWithoutLinks(t *testing.T) {
+	sections, err := parsePatch(envelope("*** Delete File: a", "*** Add File: a", "+x", "*** Delete File: b", "*** Update File: d/c", "*** Move to: b", "@@", "+y", "*** Update File: z", "@@", "-z", "+w"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	big := strings.Repeat("b\n", 1<<17)
+	for step := 0; ; step++ {
+		k := newFaultKit(t)
+		k.Write("b", big)
+		if err := os.Chmod(filepath.Join(k.Dir, "b"), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		was := k.Tree()
+		count, failed := 0, ""
+		_, err := applySections(t.Context(), k.Files, sections, patchDisk{before: func(op, name string) error {
+			if op == "link" {
+				return errFault
+			}
+			if count++; count-1 == step {
+				failed = op + " " + name
+				return errFault
+			}
+			return nil
+		}})
+		if failed == "" {
+			if want := map[string]string{"a": "x\n", "b": "c\ny\n", "d/": "", "z": "w\n"}; step < 12 || err != nil || !cmp.Equal(want, k.Tree()) {
+				t.Fatalf("%d steps, %v: %v", step, err, k.Tree())
+			}
+			return
+		}
+		if err == nil {
+			if !strings.HasPrefix(failed, "remove") {
+				t.Errorf("step %d, %s: no error", step, failed)
+			}
+			continue
+		}
+		if !strings.Contains(err.Error(), "nothing was changed, in no file") {
+			t.Errorf("step %d, %s: %v", step, failed, err)
+		}
+		if diff := cmp.Diff(was, k.Tree()); diff != "" {
+			t.Errorf("step %d, %s:\n%.300s", step, failed, diff)
+		}
+		if info, err := os.Stat(filepath.Join(k.Dir, "b")); runtime.GOOS != "windows" && (err != nil || info.Mode().Perm() != 0o640) {
+			t.Errorf("step %d, %s: %v %v", step, failed, info.Mode(), err)
+		}
+	}
+}
+
 // A1: a crash at any step leaves each file whole, old or new, and loses none.
 func TestPatchCrash(t *testing.T) {
 	olds := map[string]string{"a": "a\n", "b": "b\n", "d/c": "c\n", "z": "z\n"}

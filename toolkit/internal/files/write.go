@@ -4,6 +4,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -159,7 +160,7 @@ func (p Place) Replace(content []byte, old fs.FileInfo) (err error) {
 			err = errors.Join(err, dir.Remove(temp))
 		}
 	}()
-	if err := Fill(file, content, old); err != nil {
+	if err := Fill(file, bytes.NewReader(content), old); err != nil {
 		return err
 	}
 	if err := p.Unchanged(old); err != nil {
@@ -170,8 +171,8 @@ func (p Place) Replace(content []byte, old fs.FileInfo) (err error) {
 
 // Fill writes, syncs and closes a new file, so that its content is on disk before
 // it gets its final name.
-func Fill(file *os.File, content []byte, old fs.FileInfo) error {
-	_, err := file.Write(content)
+func Fill(file *os.File, content io.Reader, old fs.FileInfo) error {
+	_, err := io.Copy(file, content)
 	if err == nil && old != nil {
 		// The umask may have reduced the mode at creation.
 		err = file.Chmod(old.Mode().Perm())
