@@ -29,7 +29,7 @@ func newAppendToFile(name string, f *files.Files) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Guard(t, files.PathOf), nil
+	return f.Guard(t, files.PathOf, files.None), nil
 }
 
 // appendToFile adds text to the end of a file. It adds no line end before the text,

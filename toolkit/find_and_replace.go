@@ -33,7 +33,7 @@ func newFindAndReplace(name string, f *files.Files) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Guard(t, files.PathOf), nil
+	return f.Guard(t, files.PathOf, files.None), nil
 }
 
 // findAndReplace replaces a text in a file. It changes nothing if the text does not

@@ -32,7 +32,7 @@ func newImportImage(name string, f *files.Files) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.GuardReads(t), nil
+	return f.Guard(t, files.None, files.PathOf), nil
 }
 
 // importImage returns a line of text and the image. The media type is determined

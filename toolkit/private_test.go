@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 // K2: in a root that contains the home folder, a person is asked before hidden files are read,
@@ -19,7 +22,7 @@ import (
 func TestPrivateFiles(t *testing.T) {
 	dir := t.TempDir()
 	home := filepath.Join(dir, "home", "me")
-	for _, name := range []string{"home/me/.ssh/id_rsa", "home/me/.config/nvim/init.lua", "home/me/notes.txt", "home/me/.chatmd/x", "home/me/project/.env", "home/other/x", "etc/shadow"} {
+	for _, name := range []string{"home/me/.ssh/id_rsa", "home/me/.config/notes/a.lua", "home/me/notes.txt", "home/me/.chatmd/x", "home/me/project/.env", "home/other/x", "etc/shadow"} {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -54,22 +57,25 @@ func TestPrivateFiles(t *testing.T) {
 		{dir, "home/other/x", true},
 		{dir, "etc/shadow", true},
 		{filepath.Join(home, "project"), ".env", false},
-		{filepath.Join(home, ".config", "nvim"), "init.lua", false},
+		{filepath.Join(home, ".config", "notes"), "a.lua", false},
 	} {
 		files, err := toolkit.Open(toolkit.Root{Path: tt.root})
 		if err != nil {
 			t.Fatal(err)
 		}
 		files.Home(home)
-		for _, name := range []string{"read_file", "import_image"} {
-			built, err := toolkit.New(name, toolkit.Deps{Files: files})
+		for name, arguments := range map[string]string{
+			"read_file": `{"path":%q}`, "import_image": `{"path":%q}`, "append_to_file": `{"path":%q,"content":"x"}`, "find_and_replace": `{"path":%q,"find":"x","replace":"y"}`,
+			"apply_patch": `{"type":"delete_file","path":%q}`, "markdown_search": `{"query":"x","vector_db_root":%q}`, "index_markdown_docs": `{"index_name":"x","root":%q}`,
+		} {
+			built, err := toolkit.New(name, toolkit.Deps{Files: files, PatchForm: patch.API})
 			if err != nil {
 				t.Fatal(err)
 			}
 			judge := built.(interface {
 				Approval(tool.Call, []session.Rule) (session.Verdict, string)
 			})
-			call := tool.Call{Name: name, Arguments: fmt.Sprintf(`{"path":%q}`, tt.path)}
+			call := tool.Call{Name: name, Arguments: fmt.Sprintf(arguments, tt.path)}
 			always := []session.Rule{{Verdict: session.Allow, Tool: name, Prefix: []string{tt.path}}}
 			for _, rules := range [][]session.Rule{nil, always} {
 				verdict, reason := judge.Approval(call, rules)
@@ -80,6 +86,47 @@ func TestPrivateFiles(t *testing.T) {
 		}
 		if err := files.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// K2: an index of a folder above the home folder has no file that read_file would ask about, unless a
+// person was asked about this folder.
+func TestIndexLeavesPrivateFilesOut(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home", "me")
+	for _, name := range []string{"home/me/notes.md", "home/me/.secret/a.md", "home/me/project/b.md", "home/other/c.md", "home/d.md", "etc/e.md"} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("# word\n\nword in "+name+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	files, err := toolkit.Open(toolkit.Root{Path: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	files.Home(home)
+	run := func(name, arguments string) string {
+		res, err := made(t, name, toolkit.Deps{Files: files}).Run(t.Context(), tool.Call{Name: name, Arguments: arguments})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Text
+	}
+	for root, want := range map[string][]string{
+		".": {"home/me/notes.md", "home/me/project/b.md"}, "home": {"home/me/notes.md", "home/me/project/b.md"}, "home/me": {"home/me/notes.md", "home/me/project/b.md"},
+		"home/me/.secret": {"home/me/.secret/a.md"}, "etc": {"etc/e.md"},
+	} {
+		run("index_markdown_docs", fmt.Sprintf(`{"root":%q,"index_name":"x"}`, root))
+		found := run("markdown_search", `{"query":"word","index_name":"x","k":50}`)
+		for _, name := range []string{"home/me/notes.md", "home/me/.secret/a.md", "home/me/project/b.md", "home/other/c.md", "home/d.md", "etc/e.md"} {
+			if strings.Contains(found, name) != slices.Contains(want, name) {
+				t.Errorf("index of %s, %s: %s", root, name, found)
+			}
 		}
 	}
 }

@@ -37,7 +37,7 @@ func newReadFile(name string, f *files.Files) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.GuardReads(t), nil
+	return f.Guard(t, files.None, files.PathOf), nil
 }
 
 // region returns a key for what a call of read_file reads. It is the same for all

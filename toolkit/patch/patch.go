@@ -76,7 +76,7 @@ func Tool(name string, f *files.Files, form Form) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Guard(t, func(call tool.Call) []string { return written(call, form) }), nil
+	return f.Guard(t, func(call tool.Call) []string { return written(call, form) }, files.None), nil
 }
 
 // written returns the paths of a patch. One that cannot be read changes nothing.

@@ -51,8 +51,11 @@ func IndexTool(name string, f *files.Files) (tool.Tool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.Guard(t, func(call tool.Call) []string { return files.Texts(call.Arguments, "vector_db_root") }), nil
+	return f.Guard(t, indexFolderOf, func(call tool.Call) []string { return files.Texts(call.Arguments, "root") }), nil
 }
+
+// indexFolderOf returns the folder of the indexes that a call names.
+func indexFolderOf(call tool.Call) []string { return files.Texts(call.Arguments, "vector_db_root") }
 
 func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInput) (string, error) {
 	at, err := l.indexPlace(in.VectorDBRoot, in.IndexName)
@@ -63,7 +66,7 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 	if err != nil {
 		return "", err
 	}
-	g := gatherer{ctx: ctx, files: l, folder: folder}
+	g := gatherer{ctx: ctx, files: l, folder: folder, asked: l.Private(folder) != ""}
 	if err := g.walk(folder, ignoreAbove(folder)); err != nil {
 		return "", err
 	}
@@ -92,6 +95,7 @@ type gatherer struct {
 	ctx    context.Context
 	files  library
 	folder files.Place
+	asked  bool // the folder is private, so a person was asked about all that is in it
 	docs   []files.Place
 
 	seen, bytes                   int
@@ -131,7 +135,7 @@ func (g *gatherer) entry(p files.Place, e fs.DirEntry, rules []ignoreRule) error
 	case strings.HasPrefix(name, "."), name == "node_modules":
 		return nil
 	case e.IsDir():
-		if ignored(rules, p, true) {
+		if ignored(rules, p, true) || g.private(p) {
 			return nil
 		}
 		return g.walk(p, rules)
@@ -140,12 +144,26 @@ func (g *gatherer) entry(p files.Place, e fs.DirEntry, rules []ignoreRule) error
 	case !utf8.ValidString(name):
 		g.left = append(g.left, p.String()+": its name is not text")
 		return nil
+	case g.private(p):
+		return nil
 	}
 	if len(g.docs) == MaxDocFiles {
 		return fmt.Errorf("%s holds more than %d Markdown files; index the folders in it one by one", g.folder, MaxDocFiles)
 	}
 	g.docs = append(g.docs, p)
 	return nil
+}
+
+// private leaves out what nobody was asked about.
+func (g *gatherer) private(p files.Place) bool {
+	if g.asked {
+		return false
+	}
+	why := g.files.Private(p)
+	if why != "" {
+		g.left = append(g.left, p.String()+": "+why)
+	}
+	return why != ""
 }
 
 func isMarkdown(name string) bool {

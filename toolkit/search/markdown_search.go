@@ -48,7 +48,11 @@ func Tool(name string, f *files.Files) (tool.Tool, error) {
 	if err := files.Check(f); err != nil {
 		return nil, err
 	}
-	return tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent(), f.Option())
+	t, err := tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+	if err != nil {
+		return nil, err
+	}
+	return f.Guard(t, files.None, indexFolderOf), nil
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {

@@ -37,7 +37,7 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 		in, err := f.Resolve(folder)
 		return err == nil && lies(real, in.unlinked())
 	})
-	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.private(p) {
+	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.Private(p) {
 		err = errors.New("the path leads to a place that nobody was asked about: " + why)
 	}
 	if why := f.protectedAt(real); err == nil && writing && why != "" && why != f.protectedAt(p.unlinked()) {

@@ -85,11 +85,11 @@ func (f *Files) Home(path string) {
 	}
 }
 
-// private returns the reason for asking about a read of a place, or "". A root within the
+// Private returns the reason for asking about a read of a place, or "". A root within the
 // home folder is a project, which a person chose, also if it is in a hidden folder.
-func (f *Files) private(p Place) string { return f.privateAt(p, realPath(p.Path())) }
+func (f *Files) Private(p Place) string { return f.privateAt(p, realPath(p.Path())) }
 
-// privateAt is private for a place that leads to a path without links.
+// privateAt is Private for a place that leads to a path without links.
 func (f *Files) privateAt(p Place, real string) string {
 	if f.home == "" || !lies(f.home, p.in().real) {
 		return ""
@@ -119,10 +119,8 @@ func lies(path, dir string) bool {
 // guarded is a tool with an opinion about the files that it reads or writes to.
 type guarded struct {
 	tool.Tool
-	files   *Files
-	targets func(call tool.Call) []string
-	why     func(Place) string // the reason for asking about one of them
-	reads   bool               // it does not write to them
+	files         *Files
+	writes, reads func(call tool.Call) []string
 }
 
 // Unwrap returns the tool that is guarded, which checks its arguments.
@@ -130,10 +128,7 @@ func (g *guarded) Unwrap() tool.Tool { return g.Tool }
 
 // Writes returns the absolute paths of the files that a call writes to.
 func (g *guarded) Writes(call tool.Call) (paths []string) {
-	if g.reads {
-		return nil
-	}
-	for _, name := range g.targets(call) {
+	for _, name := range g.writes(call) {
 		if place, err := g.files.Resolve(name); err == nil {
 			paths = append(paths, place.Path())
 		}
@@ -141,15 +136,13 @@ func (g *guarded) Writes(call tool.Call) (paths []string) {
 	return paths
 }
 
-// Guard adds to a tool that a person is asked about writes to protected files. The
-// function targets returns the paths that a call writes to, as the model wrote them.
-func (f *Files) Guard(t tool.Tool, targets func(call tool.Call) []string) tool.Tool {
-	return &guarded{t, f, targets, func(p Place) string { return f.Protected(p.Path()) }, false}
+// Guard adds to a tool that a person is asked about writes to protected files, and about reads of
+// private ones, see [Files.Home]. The functions return the paths of a call, as the model wrote
+// them: those that it writes to, and those that it only reads. A tool that writes to a file may
+// also show what is in it, such as the lines that a patch does not fit.
+func (f *Files) Guard(t tool.Tool, writes, reads func(call tool.Call) []string) tool.Tool {
+	return &guarded{t, f, writes, reads}
 }
-
-// GuardReads adds to a tool that a person is asked about reads of private files, see
-// [Files.Home]. It reads the argument "path".
-func (f *Files) GuardReads(t tool.Tool) tool.Tool { return &guarded{t, f, PathOf, f.private, true} }
 
 // Option is for tools that use the roots: answers about them are bound to the roots, and
 // rules about folders are held against the places that paths lead to.
@@ -183,16 +176,30 @@ func (g *guarded) Approval(call tool.Call, rules []session.Rule) (verdict sessio
 	if verdict == session.Deny {
 		return verdict, reason
 	}
-	for _, name := range g.targets(call) {
+	if why := g.why(call); why != "" {
+		return session.Ask, why
+	}
+	return verdict, reason
+}
+
+// why returns the reason for asking about the files of a call, or "".
+func (g *guarded) why(call tool.Call) string {
+	writes := g.writes(call)
+	for i, name := range slices.Concat(writes, g.reads(call)) {
 		place, err := g.files.Resolve(name)
 		if err != nil {
 			continue // the call will fail
 		}
-		if why := g.why(place); why != "" {
-			return session.Ask, why
+		if i < len(writes) {
+			if why := g.files.Protected(place.Path()); why != "" {
+				return why
+			}
+		}
+		if why := g.files.Private(place); why != "" {
+			return why
 		}
 	}
-	return verdict, reason
+	return ""
 }
 
 // Within implements [tool.Folders]. A folder that is reached through a link is the folder
@@ -230,6 +237,9 @@ func (g *guarded) question(call tool.Call) plan.Question {
 
 // PathOf returns the argument "path" of a call, for [Files.Guard].
 func PathOf(call tool.Call) []string { return Texts(call.Arguments, "path") }
+
+// None is for tools that only read or only write, for [Files.Guard].
+func None(tool.Call) []string { return nil }
 
 // Decode decodes the arguments of a call of one of the API's own tools, whose schemas no set
 // checks. Rules and questions read the same arguments by the names of the members, so it
