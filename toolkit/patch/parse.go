@@ -78,7 +78,8 @@ type hunk struct {
 	number  int // in its file, from 1
 	line    int // in the patch
 	anchors []string
-	at      int // the line number in the header of a unified diff, or 0
+	counted bool // it has the header of a unified diff
+	at      int  // the line number in it, or 0
 	edits   []edit
 	atEnd   bool
 }
@@ -439,6 +440,7 @@ func (h *hunk) anchor(header string) {
 	header = strings.TrimPrefix(header, " ")
 	if m := unifiedHeader.FindStringSubmatch(header); m != nil {
 		h.at, _ = strconv.Atoi(m[1])
+		h.counted = true
 		return
 	}
 	header = strings.TrimSuffix(header, " @@")

@@ -139,10 +139,14 @@ func (t *patchText) fit(h *hunk, starts []int, from int) (placed, string) {
 }
 
 // insertion places a hunk that only adds lines: after its anchor or, without
-// one, at the end of the file.
+// one, at the end of the file. Models count lines badly, so a line number of another
+// place is no place.
 func (t *patchText) insertion(h *hunk, from int, done []placed) (placed, string) {
 	p := placed{hunk: *h, start: len(t.index.lines)}
-	if len(h.anchors) == 0 || h.atEnd {
+	switch {
+	case len(h.anchors) == 0 && !h.atEnd && h.counted && h.at != p.start:
+		return p, `it only adds lines, and a line number alone does not say where: add a line of the file that stays before or after them, or a line "@@ " with the line that they follow`
+	case len(h.anchors) == 0 || h.atEnd:
 		return p, ""
 	}
 	starts, lost := t.index.anchors(h.anchors)
