@@ -26,6 +26,7 @@ type markdown struct {
 	code  coder    // highlights the code block
 	table []string // the rows of a table that is not finished
 	wide  []int    // the columns of a table of which rows were already returned
+	above int      // the number of these rows
 }
 
 // write adds text and returns the lines that are finished.
@@ -177,7 +178,7 @@ func (m *markdown) render(line string, rest, done bool) string {
 		return m.styled(line, dim)
 	}
 	if h := headings.FindStringSubmatch(line); h != nil {
-		text := strings.TrimRight(strings.TrimRight(h[2], "#"), " ")
+		text := unclosed(h[2])
 		if !m.colour {
 			return h[1] + " " + m.inline(text, "")
 		}
@@ -205,6 +206,16 @@ func (m *markdown) render(line string, rest, done bool) string {
 		return i[1] + m.styled(mark, cyan) + " " + m.inline(text, "")
 	}
 	return m.inline(line, "")
+}
+
+// unclosed returns the text of a heading without the marks that close it, which are behind a blank.
+func unclosed(text string) string {
+	text = strings.TrimRight(text, " \t")
+	bare := strings.TrimRight(text, "#")
+	if inner := strings.TrimRight(bare, " \t"); inner != bare || bare == "" {
+		return inner
+	}
+	return text
 }
 
 // fenced renders a line of a code block.
@@ -243,7 +254,7 @@ func isRow(line string) bool {
 // endTable ends the current table.
 func (m *markdown) endTable() []string {
 	lines := m.tableLines(m.table)
-	m.table, m.wide = nil, nil
+	m.table, m.wide, m.above = nil, nil, 0
 	return lines
 }
 
@@ -252,15 +263,21 @@ func (m *markdown) endTable() []string {
 func (m *markdown) someTable() []string {
 	m.wide = m.widths(m.table)
 	lines := m.tableLines(m.table)
-	m.table = nil
+	m.table, m.above = nil, m.above+len(m.table)
 	return lines
+}
+
+// ruled reports whether row n of those that were not returned yet is the rule below the head. Any other
+// row of dashes says something.
+func (m *markdown) ruled(n int, row string) bool {
+	return m.above+n == 1 && cells.MatchString(row)
 }
 
 // widths returns the columns of a table, which are at least those of the rows before.
 func (m *markdown) widths(rows []string) []int {
 	wide := append([]int(nil), m.wide...)
-	for _, row := range rows {
-		if cells.MatchString(row) {
+	for n, row := range rows {
+		if m.ruled(n, row) {
 			continue
 		}
 		for i, cell := range cellsOf(row) {
@@ -277,7 +294,7 @@ func (m *markdown) widths(rows []string) []int {
 func (m *markdown) tableLines(rows []string) (lines []string) {
 	wide := m.widths(rows)
 	for n, row := range rows {
-		if cells.MatchString(row) && strings.Contains(row, "-") {
+		if m.ruled(n, row) {
 			var b strings.Builder
 			for i, w := range wide {
 				if i > 0 {
@@ -289,7 +306,7 @@ func (m *markdown) tableLines(rows []string) (lines []string) {
 			continue
 		}
 		style := ""
-		if n == 0 && m.wide == nil && len(rows) > 1 && cells.MatchString(rows[1]) {
+		if n == 0 && m.above == 0 && len(rows) > 1 && m.ruled(1, rows[1]) {
 			style = bold
 		}
 		var b strings.Builder

@@ -228,6 +228,12 @@ func TestMarkdown(t *testing.T) {
 		{"[a](javascript:x)\n", "a (javascript:x)", "a (javascript:x)"},
 		{"```go\nx := `**`\n```\nb\n", "```go\nx := `**`\n```\nb", "```go\nx := `**`\n```\nb"},
 		{"| a | b |\n|---|---|\n| long | **c** |\nend\n", "a    │ b\n─────┼──────\nlong │ **c**\nend", "a    │ b\n─────┼──\nlong │ c\nend"},
+		{"## Why C#\n", "## Why C#", "Why C#"},
+		{"## F# ##\n# G \t# \n", "## F#\n# G", "F#\nG"},
+		{"# C#\r\n### #\n## ## \n", "# C#\n### \n## ", "C#\n\n"},
+		{"| a | b |\n|---|---|\n| - | -- |\n|-|-|\nend\n", "a │ b\n──┼───\n- │ --\n- │ -\nend", "a │ b\n──┼───\n- │ --\n- │ -\nend"},
+		{"|---|---|\n| a | b |\n", "--- │ ---\na   │ b", "--- │ ---\na   │ b"},
+		{"|---|\n", "---", "---"},
 		{"no end", "no end", "no end"},
 	} {
 		for _, colour := range []bool{false, true} {
@@ -259,6 +265,24 @@ func TestRelieve(t *testing.T) {
 				t.Errorf("width %d:\n got %q\nwant %q", width, got, want)
 			}
 		}
+	}
+}
+
+// TestRelieveTable proves that a row of dashes of a table whose beginning is finished is a row.
+func TestRelieveTable(t *testing.T) {
+	m := new(markdown)
+	lines := m.write("| a | b |\n|---|---|\n| c | d |\n")
+	lines = append(lines, m.relieve(20, 1)...)
+	lines = append(append(lines, m.write("| - | - |\n|---|---|\n")...), m.flush()...)
+	if got, want := strings.Join(lines, "\n"), "a │ b\n──┼──\nc │ d\n-   │ -\n--- │ ---"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	m = new(markdown)
+	lines = m.write("| a | b |\n")
+	lines = append(lines, m.relieve(20, 0)...)
+	lines = append(append(lines, m.write("|---|---|\n| c | d |\n")...), m.flush()...)
+	if got, want := strings.Join(lines, "\n"), "a │ b\n──┼──\nc │ d"; got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
