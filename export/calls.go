@@ -249,12 +249,26 @@ func (p *printer) hosted(it item.Item, v entryView) {
 	switch d := decoded.(type) {
 	case *item.MCPCall:
 		view.Name, view.Preview = p.line(nameIn(d.ServerLabel, d.Name), 80), p.preview(d.Arguments)
-		show = func() { p.arguments(d.Arguments); p.verbatim("Output", d.Output) }
+		problem, _ := it.Member("error") // of any form
+		failed := problem != "" && problem != "null"
+		if failed {
+			view.State, view.Problem = badge{"bad", stateFailed}, true
+		}
+		show = func() {
+			if p.arguments(d.Arguments); d.Output != "" || !failed {
+				p.verbatim("Output", d.Output)
+			}
+			if failed {
+				p.value("Error", string(problem))
+			}
+		}
 	case *item.CodeInterpreterCall:
 		view.Preview = p.line(firstLine(d.Code), 100)
 		show = func() { p.verbatim("Code", d.Code); p.codeOutputs(d.Outputs) }
 	case *item.ImageGenerationCall:
-		show = func() { p.show("image", p.picture("data:image/png;base64,"+d.Result, "", "")) }
+		if d.Result != "" {
+			show = func() { p.show("image", p.picture("data:image/png;base64,"+d.Result, "", "")) }
+		}
 	}
 	if v.Class == "call" && view.State.Text != "" {
 		view.Who = "Call"

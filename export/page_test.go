@@ -66,6 +66,29 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// J3: a call that the endpoint made shows why it failed, whatever form the error has, and an image that was not made.
+func TestPageShowsErrors(t *testing.T) {
+	for _, tt := range []struct{ item, has, lacks string }{
+		{`{"type":"mcp_call","id":"i","status":"failed","server_label":"db","name":"ask","arguments":"{}","output":null,"error":{"type":"mcp_tool_execution_error","content":[{"type":"text","text":"no such table"}]}}`, "no such table", `(empty)`},
+		{`{"type":"mcp_call","id":"i","server_label":"db","name":"ask","arguments":"{}","output":"half","error":"it broke off"}`, "it broke off", ""},
+		{`{"type":"mcp_call","id":"i","server_label":"db","name":"ask","arguments":"{}","output":"half","error":{"type":"http_error","code":502,"message":"bad gateway"}}`, "bad gateway", ""},
+		{`{"type":"mcp_call","id":"i","server_label":"db","name":"ask","arguments":"{}","output":"whole","error":null}`, "whole", "Error"},
+		{`{"type":"mcp_call","id":"i","server_label":"db","name":"ask","arguments":"{}","output":""}`, "no arguments", "Error"},
+		{`{"type":"image_generation_call","id":"i","status":"failed","result":null,"error":"no picture of that"}`, "no picture of that", "data:image/png;base64,\""},
+	} {
+		it, err := item.ParseString(tt.item)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := page(t, export.Log{Entries: []session.Entry{{Seq: 1, Body: session.RunStarted{}}, {Seq: 2, Body: session.TurnStarted{Turn: 1}}, {Seq: 3, Body: session.OutputItem{Turn: 1, Item: it}}}})
+		_, main, _ := bytes.Cut(data, []byte("<main"))
+		main, _, _ = bytes.Cut(main, []byte("</main>"))
+		if !bytes.Contains(main, []byte(tt.has)) || tt.lacks != "" && bytes.Contains(main, []byte(tt.lacks)) {
+			t.Errorf("%s:\n%s", tt.item, main)
+		}
+	}
+}
+
 // everything is a log with every kind of entry.
 func everything(t testing.TB) export.Log {
 	t.Helper()
