@@ -345,7 +345,11 @@ func (i *importer) call(ctx context.Context) error {
 
 // renamedID returns the new id of a nested session of the file. Ids of nested
 // sessions begin with the id of their parent.
+// A guard, and an agent in a message, has none: "".
 func (i *importer) renamedID(old string) string {
+	if old == "" {
+		return ""
+	}
 	for from, to := range i.ids {
 		if rest, ok := strings.CutPrefix(old, from+"/"); ok {
 			return to + "/" + rest
@@ -358,10 +362,8 @@ func (i *importer) renamedID(old string) string {
 func (i *importer) renamed(e session.Entry) session.Entry {
 	switch b := e.Body.(type) {
 	case session.CallStarted:
-		if b.Session != "" {
-			b.Session = i.renamedID(b.Session)
-			e.Body = b
-		}
+		b.Session = i.renamedID(b.Session)
+		e.Body = b
 	case session.SubagentUsage:
 		b.Session = i.renamedID(b.Session)
 		e.Body = b

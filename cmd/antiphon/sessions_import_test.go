@@ -223,6 +223,21 @@ func TestExportHoldsTheRest(t *testing.T) {
 	}
 }
 
+// J3: the usage of a guard, and of an agent in a message, names no session, and an import gives it none.
+func TestImportNamesNoOtherSession(t *testing.T) {
+	agentFile, flags, _ := keeping(t)
+	store := []string{"sessions", "--store", flags[5]}
+	file := forged(t, agentFile, session.InputItem{Item: item.User("go")}, session.RunStarted{},
+		session.SubagentUsage{Turns: 1, Tokens: 12, Cost: 0.5}, session.Stopped{Why: "end"})
+	if o := program(t, append(store, "import", file, "--name", "again")...); o.code != 0 {
+		t.Fatalf("%s%s", o.out, o.err)
+	}
+	o := program(t, append(store, "export", "again", "--to", "jsonl")...)
+	if !strings.Contains(o.out, `"kind":"nested","turns":1,"tokens":12,"cost":0.5,`) {
+		t.Errorf("the usage is another one:\n%s%s", o.out, o.err)
+	}
+}
+
 // J3: the lines hold owner, tags and title; an import takes over the last two, because
 // a file must not give a session to anybody.
 func TestImportKeepsTagsAndNoOwner(t *testing.T) {
