@@ -4,9 +4,11 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/go-json-experiment/json"
@@ -14,7 +16,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The Dockerfile builds a package that is there, with flags that go has. The program is not
+// The Dockerfile builds a package that is there, with flags that go has, and gives the program
+// the version of the build: the folder .git, which go would ask for it, is left out. The program is not
 // compiled again for this, and the image is not built, because that needs Docker.
 func TestDockerfile(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -23,9 +26,12 @@ func TestDockerfile(t *testing.T) {
 		t.Fatal("the Dockerfile builds nothing")
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", m[1]+" -n "+m[2])
-	cmd.Dir = root
-	if text, err := cmd.CombinedOutput(); err != nil {
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "VERSION=v1.2.3-test")
+	if text, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(text), "-X main.version=v1.2.3-test") {
 		t.Errorf("%v\n%.2000s", err, text)
+	}
+	if !strings.Contains(read(t, filepath.Join(root, "Dockerfile")), "ARG VERSION\nRUN ") || !strings.Contains(read(t, filepath.Join(root, "compose.yaml")), "args: {VERSION: ") {
+		t.Error("the image does not take the version of the build")
 	}
 }
 
