@@ -31,7 +31,7 @@ func documents(t *testing.T) map[string]string {
 var foreign = map[string]bool{}
 
 func init() {
-	for name := range strings.FieldsSeq("jinja port mmproj enable-auto-tool-choice tool-call-parser ctx-size prefill-assistant unix-socket") {
+	for name := range strings.FieldsSeq("jinja port mmproj enable-auto-tool-choice tool-call-parser ctx-size prefill-assistant unix-socket rm") {
 		foreign[name] = true
 	}
 }
