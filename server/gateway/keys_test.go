@@ -4,10 +4,13 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,20 +120,59 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Keys of owners are apart, and old ones are removed. V3 V4
+// backdated is a store in which a session is two days older than it is.
+type backdated struct {
+	store.Store
+	old     string
+	deleted chan struct{} // closed when that session is deleted
+}
+
+func (b *backdated) Info(ctx context.Context, id string) (session.Info, error) {
+	info, err := b.Store.Info(ctx, id)
+	return b.aged(info), err
+}
+
+func (b *backdated) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		for info, err := range b.Store.List(ctx, q) {
+			if !yield(b.aged(info), err) {
+				return
+			}
+		}
+	}
+}
+
+func (b *backdated) aged(info session.Info) session.Info {
+	if info.ID == b.old {
+		info.Updated = info.Updated.Add(-48 * time.Hour)
+	}
+	return info
+}
+
+func (b *backdated) Delete(ctx context.Context, id string) error {
+	err := b.Store.Delete(ctx, id)
+	if err == nil && id == b.old {
+		close(b.deleted)
+	}
+	return err
+}
+
+// Keys of owners are apart, and a claim begins to remove the old ones of its owner. V3 V4
 func TestKeysApart(t *testing.T) {
-	in, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
+	file, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
-	count := func() (n int) {
-		for info, err := range in.List(t.Context(), session.Query{Archived: true, Tags: []string{"gateway-key"}}) {
-			if n++; err != nil || info.Owner == "" {
-				t.Error(info, err)
+	defer file.Close()
+	in := &backdated{Store: file, deleted: make(chan struct{})}
+	keys := func(owner string) (ids []string) {
+		for info, err := range file.List(t.Context(), session.Query{Archived: true, Tags: []string{"gateway-key"}, Owner: owner}) {
+			if err != nil {
+				t.Error(err)
 			}
+			ids = append(ids, info.ID)
 		}
-		return n
+		return ids
 	}
 	for _, owner := range []string{"red", "blue"} {
 		keep := &gateway.Store{In: in, Owner: owner}
@@ -152,19 +194,29 @@ func TestKeysApart(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := count(); n != 2 {
-		t.Errorf("%d keys", n)
+	red, blue := keys("red"), keys("blue")
+	if len(red) != 1 || len(blue) != 1 {
+		t.Fatalf("keys: %q, %q", red, blue)
 	}
-	late := &gateway.Store{In: in, Owner: "red", KeepKeys: time.Nanosecond}
-	made, _, release, err := late.Claim(t.Context(), "other", "body")
+	in.old = red[0]
+	later := &gateway.Store{In: in, Owner: "red"}
+	made, _, release, err := later.Claim(t.Context(), "other", "body")
 	if err != nil || made != "" {
 		t.Fatal(made, err)
 	}
-	for count() != 2 { // blue's, and the one that is claimed
-		time.Sleep(time.Millisecond)
+	select {
+	case <-in.deleted:
+	case <-time.After(time.Minute):
+		t.Error("the old key is still there")
 	}
 	release()
-	if err := late.Close(); err != nil {
+	if err := later.Close(); err != nil {
 		t.Error(err)
+	}
+	if got := keys("red"); len(got) != 1 || got[0] == red[0] {
+		t.Errorf("keys of red: %q, want that of the claim", got)
+	}
+	if got := keys("blue"); !slices.Equal(got, blue) {
+		t.Errorf("keys of blue: %q, want %q", got, blue)
 	}
 }

@@ -142,34 +142,38 @@ func (b *Book) Check(ctx context.Context, id string) error {
 // lock makes the session of a key, if there is none, and waits for its lock.
 func (b *Book) lock(ctx context.Context, in string) (*session.Session, func() error, error) {
 	for {
-		err := b.In.Create(ctx, session.Info{ID: in, Owner: b.Owner, Tags: []string{b.Tag}})
-		if err == nil {
-			err = b.In.Archive(ctx, in, true) // lists leave it out
-		} else if errors.Is(err, session.ErrExists) {
-			err = nil
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		s, err := session.Open(ctx, b.In, in)
-		if err != nil {
-			return nil, nil, err
-		}
-		unlock, err := s.WaitLock(ctx)
-		if err == nil {
-			var info session.Info
-			if info, err = b.In.Info(ctx, in); err == nil && b.Owner != "" && info.Owner != b.Owner {
-				err = server.ErrNotFound
-			}
-			if err == nil {
-				return s, unlock, nil
-			}
-			err = errors.Join(err, unlock())
-		}
-		if !errors.Is(err, session.ErrNotFound) { // otherwise it was too old, and is gone
-			return nil, nil, err
+		s, unlock, err := b.tryLock(ctx, in)
+		if !errors.Is(err, session.ErrNotFound) { // otherwise a sweep has removed it meanwhile
+			return s, unlock, err
 		}
 	}
+}
+
+// tryLock is like lock, but returns [session.ErrNotFound] if the session is removed meanwhile.
+func (b *Book) tryLock(ctx context.Context, in string) (*session.Session, func() error, error) {
+	err := b.In.Create(ctx, session.Info{ID: in, Owner: b.Owner, Tags: []string{b.Tag}})
+	if err == nil {
+		err = b.In.Archive(ctx, in, true) // lists leave it out
+	}
+	if err != nil && !errors.Is(err, session.ErrExists) {
+		return nil, nil, err
+	}
+	s, err := session.Open(ctx, b.In, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	unlock, err := s.WaitLock(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := b.In.Info(ctx, in)
+	if err == nil && b.Owner != "" && info.Owner != b.Owner {
+		err = server.ErrNotFound
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, unlock())
+	}
+	return s, unlock, nil
 }
 
 // madeFor returns the response that was made for a key, or "". One that was deleted, or that
@@ -204,7 +208,7 @@ func (b *Book) Sweep(ctx context.Context, now time.Time) error {
 		}
 	}
 	for _, in := range old {
-		if err := b.remove(ctx, in); err != nil {
+		if err := b.remove(ctx, in, now); err != nil {
 			return err
 		}
 	}
@@ -216,8 +220,8 @@ func (b *Book) old(info session.Info, now time.Time) bool {
 	return !info.Updated.IsZero() && now.Sub(info.Updated) > b.keep()
 }
 
-// remove removes the session of a key, unless somebody begins a response for it.
-func (b *Book) remove(ctx context.Context, in string) error {
+// remove removes the session of a key that is old, unless somebody begins a response for it.
+func (b *Book) remove(ctx context.Context, in string, now time.Time) error {
 	s, err := session.Open(ctx, b.In, in)
 	if err != nil {
 		return err
@@ -230,7 +234,7 @@ func (b *Book) remove(ctx context.Context, in string) error {
 		return err
 	}
 	info, err := b.In.Info(ctx, in)
-	if err == nil && b.old(info, time.Now()) {
+	if err == nil && b.old(info, now) {
 		err = b.In.Delete(ctx, in)
 	}
 	if errors.Is(err, session.ErrNotFound) {
