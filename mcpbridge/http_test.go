@@ -329,3 +329,29 @@ func TestHTTPAcceptedCall(t *testing.T) {
 		})
 	}
 }
+
+// The limit of a message is also that of an event of many lines, which would fill the memory.
+func TestHTTPEndlessEvent(t *testing.T) {
+	inner := scriptHandler(script{results: `{"long":{},"ok":{"content":[{"type":"text","text":"fine"}]}}`}, true)
+	server := listen(t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		req.Body = io.NopCloser(strings.NewReader(string(body)))
+		if !strings.Contains(string(body), `"long"`) {
+			inner.ServeHTTP(w, req)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 << 10 { // 3 MiB
+			fmt.Fprintf(w, "data: %s\n", strings.Repeat("x", 1<<10))
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-req.Context().Done()
+	}))
+	s := at(server.URL)
+	s.MaxMessage = 1 << 20
+	r := connect(t, mcpbridge.Options{}, s)
+	if o := r.wantError("long", "{}", "whether it ran is not known"); o.Failure == tool.TimedOut {
+		t.Errorf("%+v", o)
+	}
+	r.want("ok", "{}", "fine")
+}

@@ -236,6 +236,23 @@ func beginning(text []byte, n int) string {
 
 var dataField = []byte("data:")
 
+// fixEvents returns the fix of event streams. The SDK joins the data lines of an event, so
+// they are limited together.
+func fixEvents(limit int) func(line []byte) ([]byte, error) {
+	size := 0 // of the data lines of the event
+	return func(line []byte) ([]byte, error) {
+		switch {
+		case len(bytes.TrimRight(line, "\r\n")) == 0:
+			size = 0
+		case bytes.HasPrefix(line, dataField):
+			if size += len(line); size > limit {
+				return nil, tooLong(limit)
+			}
+		}
+		return fixEvent(line)
+	}
+}
+
 // fixEvent taps a line of an event stream. A message on several lines is not tapped.
 func fixEvent(line []byte) ([]byte, error) {
 	data, ok := bytes.CutPrefix(line, dataField)
