@@ -5,6 +5,7 @@ package agent
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
@@ -39,7 +40,8 @@ func (a *Agent) originOf(call item.Item) tool.Origin {
 	for _, def := range a.Request.Tools {
 		if m, ok := def.(*item.MCPTool); ok && m.ServerLabel == name {
 			at := cmp.Or(m.ServerURL, m.ConnectorID, m.TunnelID)
-			return tool.Origin{Of: "the MCP server " + at + ", which the endpoint calls", Identity: "hosted\x00" + at}
+			shown, _, _ := strings.Cut(at, "?") // a query may hold a key
+			return tool.Origin{Of: "the MCP server " + shown + ", which the endpoint calls", Identity: "hosted\x00" + at}
 		}
 	}
 	return tool.Origin{}

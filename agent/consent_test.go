@@ -273,3 +273,15 @@ func TestDisarmDropsNotesOfTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// B5: a question about a tool that the endpoint calls names the server without the query of its
+// URL, which may hold a key: the question may be asked elsewhere.
+func TestHostedServerHasNoQuery(t *testing.T) {
+	r := newRig(t, agenttest.Completed(mayI("mcpr_1")))
+	r.agent.Policy = agent.Policy{Pause: true}
+	r.agent.Request.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example/mcp?key=very-secret"}}
+	res := r.run(item.User("go"))
+	if len(res.Pending) != 1 || res.Pending[0].Of != "the MCP server https://maps.example/mcp, which the endpoint calls" {
+		t.Errorf("%+v", res.Pending)
+	}
+}

@@ -141,7 +141,8 @@ func (h *Host) caller() func(context.Context, *mcpbridge.Server) (endpoint.Key, 
 			return token, err
 		}
 		h.sent = append(h.sent, token.Reveal())
-		return token, h.record(ctx, audit.Record{Kind: audit.KindReleased, What: "the caller's token", Where: server.URL, Decided: session.DeciderPerson, From: "the request"})
+		where, _, _ := strings.Cut(server.URL, "?") // a query may hold a key
+		return token, h.record(ctx, audit.Record{Kind: audit.KindReleased, What: "the caller's token", Where: where, Decided: session.DeciderPerson, From: "the request"})
 	}
 }
 

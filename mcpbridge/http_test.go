@@ -355,3 +355,14 @@ func TestHTTPEndlessEvent(t *testing.T) {
 	}
 	r.want("ok", "{}", "fine")
 }
+
+// B5: where a tool comes from is shown to others, so without the URL's query, which may hold a key.
+func TestOriginHasNoQuery(t *testing.T) {
+	url := listen(t, overHTTP(t, sdkServer(0), nil)).URL + "/mcp"
+	r := connect(t, mcpbridge.Options{}, at(url+"?api_key=very-secret"))
+	for _, made := range r.bridge.Tools() {
+		if of := tool.AnnotationsOf(made).Origin.Of; of != `the MCP server "probe" (`+url+`)` {
+			t.Errorf("%s", of)
+		}
+	}
+}

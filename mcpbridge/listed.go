@@ -105,7 +105,7 @@ func (t *listedTool) named(name string) tool.Tool {
 // takes is what a person saw values for.
 func (t *listedTool) origin() tool.Origin {
 	server := &t.link.server
-	at := server.URL
+	at, _, _ := strings.Cut(server.URL, "?") // others see it, and a query may hold a key
 	if at == "" {
 		at = strings.Join(server.Command, " ")
 	}
