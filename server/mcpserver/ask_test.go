@@ -174,3 +174,33 @@ func TestAnswerLater(t *testing.T) {
 	}
 	w.verdict(w.only())
 }
+
+// An image that the agent made before a question is in the result, also if the call was made
+// again with the answer.
+func TestImageBeforeQuestion(t *testing.T) {
+	for _, way := range carriers {
+		t.Run(way.name, func(t *testing.T) {
+			w := serving(t, "<tool name=\"import_image\"/>\n<tool name=\"make\" command=\"true\" description=\"Makes it.\"/>\n",
+				"turn\n  call import_image {\"path\":\"dot.png\"}\nturn\n  call make {}\nturn\n  call make {}\nturn\n  say Done.\nagain\nturn\n  call make {}\nturn\n  say Again.\n", nil)
+			write(t, w.dir, "dot.png", string(picture(t, 3)))
+			cs := w.connect(way.version, way.http, &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "run it"}}, nil
+			}})
+			images := func(res *mcp.CallToolResult) (n int) {
+				for _, c := range res.Content {
+					if _, is := c.(*mcp.ImageContent); is {
+						n++
+					}
+				}
+				return n
+			}
+			res := call(t, cs, map[string]any{"task": "x"})
+			if res.IsError || images(res) != 1 {
+				t.Errorf("%d images: %s", images(res), text(res))
+			}
+			if res := call(t, cs, map[string]any{"task": "x", "session": sessionOf(t, res)}); res.IsError || images(res) != 0 {
+				t.Errorf("a later call has %d images: %s", images(res), text(res))
+			}
+		})
+	}
+}

@@ -129,7 +129,7 @@ func (c *call) begin(ctx context.Context) (said []item.Item, answers []answer, e
 		}
 		return nil, nil, err
 	}
-	if c.begun == 0 && !fresh {
+	if c.r.Params.RequestState == "" && !fresh { // a state says where its call began
 		c.begun = int64(len(c.host.Session.Log()))
 	}
 	return said, answers, nil
