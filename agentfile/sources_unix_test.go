@@ -6,6 +6,7 @@
 package agentfile_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
@@ -71,5 +74,24 @@ func TestMainFileIsOneOfItsFolder(t *testing.T) {
 				t.Errorf("%s: %s", name, said)
 			}
 		}
+	}
+}
+
+// J2: a named pipe in the place of a transcript is not waited for: a command of the run may have
+// put it there. The text is kept beside it.
+func TestPipeForTranscript(t *testing.T) {
+	dir := t.TempDir()
+	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
+	_, s := open(t, path, out)
+	appendTo(t, s, session.InputItem{Item: item.User("first")})
+	if err := os.Remove(out); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(out, 0o600); err != nil {
+		t.Skip(err)
+	}
+	_, err := s.Append(t.Context(), session.InputItem{Item: item.User("second")})
+	if !errors.Is(err, session.ErrConflict) || !strings.Contains(read(t, out+".cut"), "second") {
+		t.Errorf("%v", err)
 	}
 }

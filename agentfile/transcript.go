@@ -374,6 +374,9 @@ func (t *Transcript) write(text []byte) error {
 	if t.head != nil {
 		return create(t.path, text)
 	}
+	if info, err := os.Stat(t.path); err == nil && !info.Mode().IsRegular() { // to open a named pipe would wait
+		return t.moved(text)
+	}
 	f, err := os.OpenFile(t.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err

@@ -70,7 +70,7 @@ func Environment(s Server, lookup func(string) (string, bool)) []string { return
 
 // CloseOutput closes the output of a program while it is read. It returns the error of the calls
 // that wait for answers, and whether it counts as one of calls that were not sent.
-func CloseOutput() (err error, unsent bool) { //nolint:revive // the error is the subject
+func CloseOutput() (err error, unsent bool) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err, true
