@@ -6,6 +6,7 @@ package temporal
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -95,8 +96,21 @@ type callInput struct {
 	Attempts int           `json:"attempts"`
 }
 
-// id returns the id of the workflow of a call.
-func (r *remote) id(c tool.Call) string {
+// id returns the id of the workflow of a call. It holds when the session began: a session that is begun
+// anew under the id of a deleted one has calls with the same numbers, and Temporal still knows those of the other.
+func (r *remote) id(ctx context.Context, c tool.Call) (string, error) {
+	for e, err := range r.engine.Store.Load(ctx, c.Session, 0) {
+		if err != nil {
+			return "", err
+		}
+		began := sha256.Sum256(e.Time.UTC().AppendFormat(nil, time.RFC3339Nano))
+		return r.earlierID(c) + "#" + hex.EncodeToString(began[:4]), nil
+	}
+	return "", fmt.Errorf("session %q has no entries", c.Session)
+}
+
+// earlierID is the id that earlier versions gave to the workflow.
+func (r *remote) earlierID(c tool.Call) string {
 	return fmt.Sprintf("%s#%d", r.engine.WorkflowID(c.Session), c.Number)
 }
 
@@ -104,6 +118,10 @@ func (r *remote) id(c tool.Call) string {
 func (r *remote) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	if c.Session == "" || c.Number == 0 {
 		return tool.Result{}, errors.New("a remote tool works only in a session of a store")
+	}
+	id, err := r.id(ctx, c)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("the call was not started: %w", err)
 	}
 	hash, err := put(ctx, r.blobs, c.Session, keptCall{c, []byte(c.Arguments)})
 	if err != nil {
@@ -115,7 +133,7 @@ func (r *remote) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		in.Attempts = set.Attempts
 	}
 	run, err := r.engine.Client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
-		ID: r.id(c), TaskQueue: r.queue,
+		ID: id, TaskQueue: r.queue,
 		// A call that is under way, or that has succeeded, is never started again.
 		WorkflowIDReusePolicy:    enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -164,15 +182,23 @@ func (r *remote) result(ctx context.Context, run client.WorkflowRun) (res tool.R
 
 // Inquire implements [tool.Inquirer].
 func (r *remote) Inquire(ctx context.Context, c tool.Call) (tool.Result, tool.Fate, error) {
-	_, err := r.engine.Client.DescribeWorkflow(ctx, r.id(c), "")
+	id, err := r.id(ctx, c)
+	if err != nil {
+		return tool.Result{}, tool.FateUnknown, err
+	}
+	_, err = r.engine.Client.DescribeWorkflow(ctx, id, "")
 	var absent *serviceerror.NotFound
+	if errors.As(err, &absent) { // an earlier version may have started it
+		id = r.earlierID(c)
+		_, err = r.engine.Client.DescribeWorkflow(ctx, id, "")
+	}
 	if errors.As(err, &absent) {
 		return tool.Result{}, r.never(ctx, c), nil
 	}
 	if err != nil {
 		return tool.Result{}, tool.FateUnknown, err
 	}
-	res, fate, err := r.result(ctx, r.engine.Client.GetWorkflow(ctx, r.id(c), ""))
+	res, fate, err := r.result(ctx, r.engine.Client.GetWorkflow(ctx, id, ""))
 	if fate == tool.FateDone && err != nil { // it failed, and the model reads how
 		res.Fail(err.Error())
 		err = nil

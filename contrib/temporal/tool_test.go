@@ -8,11 +8,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/worker"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -90,7 +93,13 @@ func TestRemote(t *testing.T) {
 	if out := w.output("s", "c0"); !strings.Contains(out, "Xylophone") {
 		t.Error("the output is missing")
 	}
-	for _, id := range []string{"s", "s#1", "s#2"} {
+	ids := []string{"s"}
+	for n := 1; n <= 2; n++ {
+		id, err := w.agent.Tools[0].(*remote).id(t.Context(), tool.Call{Session: "s", Number: n})
+		must(t, err)
+		ids = append(ids, strings.TrimPrefix(id, w.WorkflowID("")))
+	}
+	for _, id := range ids {
 		events, _ := w.history(id)
 		if n := size(events); n > 20_000 || strings.Contains(fmt.Sprint(events), "Xylophone") || strings.Contains(fmt.Sprint(events), "breaks") {
 			t.Errorf("%s: the history has %d bytes, or text of the conversation", id, n)
@@ -194,6 +203,102 @@ func TestRemoteStops(t *testing.T) {
 	<-ended
 	if s := w.ends("s"); s.Status != Done || s.Why != string(agent.StopRequested) {
 		t.Errorf("%+v", s)
+	}
+}
+
+// remembers is a client that knows each run that was started, and takes the first one for an id again, as Temporal does.
+type remembers struct {
+	client.Client
+	known map[string]client.WorkflowRun
+	blobs session.Blobs
+}
+
+type knownRun struct {
+	client.WorkflowRun
+	hash string
+}
+
+func (k knownRun) Get(_ context.Context, hash any) error {
+	*hash.(*string) = k.hash
+	return nil
+}
+
+func (r *remembers) ExecuteWorkflow(ctx context.Context, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	if _, ok := r.known[o.ID]; !ok {
+		in := args[0].(callInput)
+		var c keptCall
+		if err := get(ctx, r.blobs, in.Call, &c); err != nil {
+			return nil, err
+		}
+		hash, err := put(ctx, r.blobs, in.Session, keptResult{Text: append([]byte("did "), c.Bytes...)})
+		if err != nil {
+			return nil, err
+		}
+		r.known[o.ID] = knownRun{hash: hash}
+	}
+	return r.known[o.ID], nil
+}
+
+func (r *remembers) DescribeWorkflow(_ context.Context, id, _ string) (*client.WorkflowExecutionDescription, error) {
+	if _, ok := r.known[id]; !ok {
+		return nil, serviceerror.NewNotFound(id)
+	}
+	return nil, nil
+}
+
+func (r *remembers) GetWorkflow(_ context.Context, id, _ string) client.WorkflowRun {
+	return r.known[id]
+}
+
+// A session that is begun anew under the id of a deleted one gets none of the results of the other, a call that is
+// made again in one session is not, and the result of a call that an earlier version started is found.
+func TestRemoteOfOtherConversation(t *testing.T) {
+	store, err := openStore(t.Context(), filepath.Join(t.TempDir(), "sessions.db"))
+	must(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	var blobs session.Blobs = store
+	known := &remembers{known: map[string]client.WorkflowRun{}, blobs: blobs}
+	e := &Engine{Client: known, Store: store, Queue: "q"}
+	one, err := e.Remote(far(func(context.Context) (string, error) { return "", nil }), "tools")
+	must(t, err)
+	begin := func() {
+		s, err := session.Open(t.Context(), store, "work")
+		must(t, err)
+		_, err = s.Append(t.Context(), session.InputItem{Item: item.User("go")})
+		must(t, err)
+	}
+	call := func(arguments string) tool.Call {
+		return tool.Call{ID: "c0", Name: "far", Arguments: arguments, Session: "work", Number: 1}
+	}
+	gives := func(c tool.Call, want string) {
+		t.Helper()
+		res, err := one.Run(t.Context(), c)
+		if must(t, err); res.Text != want {
+			t.Errorf("the result is %q, want %q", res.Text, want)
+		}
+	}
+	begin()
+	gives(call(`{"a":1}`), `did {"a":1}`)
+	gives(call(`{"a":2}`), `did {"a":1}`)
+	must(t, store.Delete(t.Context(), "work"))
+	begin()
+	gives(call(`{"a":3}`), `did {"a":3}`)
+	again := call(`{"a":3}`)
+	again.Again = true
+	asks := tool.AnnotationsOf(one).Inquirer
+	if res, fate, err := asks.Inquire(t.Context(), again); err != nil || fate != tool.FateDone || res.Text != `did {"a":3}` {
+		t.Errorf("%q, %v, %v", res.Text, fate, err)
+	}
+	again.Number = 2
+	hash, err := put(t.Context(), blobs, "work", keptResult{Text: []byte("earlier")})
+	must(t, err)
+	known.known["antiphon/work#2"] = knownRun{hash: hash}
+	if res, fate, err := asks.Inquire(t.Context(), again); err != nil || fate != tool.FateDone || res.Text != "earlier" {
+		t.Errorf("%q, %v, %v", res.Text, fate, err)
+	}
+	again.Session = "gone"
+	if _, err := one.Run(t.Context(), again); err == nil || !strings.Contains(err.Error(), "was not started") {
+		t.Errorf("a call of no session: %v", err)
 	}
 }
 
