@@ -13,22 +13,34 @@ import (
 )
 
 // endLeft stores the end of a response that its server left: it is incomplete, with what was
-// complete, or cancelled. It also becomes a part of its conversation.
-func (s *Server) endLeft(ctx context.Context, p ProgressStore, rec StoredObject, cancelled bool) (StoredObject, error) {
-	made := false
-	id := rec.ID()
-	rec, err := p.EndLeft(ctx, id, func(rec StoredObject) StoredObject {
-		made = true
-		return left(rec, cancelled)
+// complete, or cancelled. Before that it becomes a part of its conversation, so that a failure
+// between the two is made up for.
+func (s *Server) endLeft(ctx context.Context, p ProgressStore, id string, cancelled bool) (StoredObject, error) {
+	return p.EndLeft(ctx, id, func(rec StoredObject) (StoredObject, error) {
+		rec = left(rec, cancelled)
+		return rec, s.growLeft(ctx, p, rec)
 	})
-	if err != nil || !made || !continues(rec.Response) || rec.Response.Conversation == nil {
-		return rec, err
+}
+
+// growLeft adds a response that its server left to its conversation, unless this one went on
+// without it.
+func (s *Server) growLeft(ctx context.Context, p ProgressStore, rec StoredObject) error {
+	talk := rec.Response.Conversation
+	if talk == nil || !continues(rec.Response) {
+		return nil
 	}
-	j := &job{s: s, ctx: ctx, r: &Request{Request: &api.Request{}, Items: rec.Input, Own: len(rec.Input), conversation: rec.Response.Conversation.ID}}
-	if err := s.grow(j, rec.Response); err != nil {
-		s.logf("antiphon server: %s in its conversation: %v", id, err)
+	added := false
+	if r := (&Request{conversation: talk.ID}); s.hold(talk.ID, r) {
+		defer s.release(r)
+		var err error
+		if added, err = p.AddLeft(ctx, rec, s.added(append(slices.Clip(rec.Input), lasting(rec.Response)...))...); err != nil {
+			return err
+		}
 	}
-	return rec, nil
+	if !added {
+		s.logf("antiphon server: %s, whose server ended, is not in %s, which goes on without it", rec.ID(), talk.ID)
+	}
+	return nil
 }
 
 // left returns the end of a response that its server left. If its stream was kept, the

@@ -92,8 +92,13 @@ type ProgressStore interface {
 	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
 	// EndLeft stores the end of a response that nobody makes any more, and returns the
 	// response. If several processes call it at once, the end is stored once. end gets the
-	// state of the response, and returns the end.
-	EndLeft(ctx context.Context, id string, end func(StoredObject) StoredObject) (StoredObject, error)
+	// state of the response, and returns the end, or an error, with which nothing is stored. ctx
+	// ends only the waiting for others.
+	EndLeft(ctx context.Context, id string, end func(StoredObject) (StoredObject, error)) (StoredObject, error)
+	// AddLeft is Add for a response that nobody makes any more, and the conversation that it
+	// continues. Unless items were added to the conversation or removed since the response
+	// began, it adds the items. It reports whether they were added, by this call or an earlier one.
+	AddLeft(ctx context.Context, rec StoredObject, items ...item.Item) (added bool, err error)
 }
 
 // ErrNotFound means that a store has no object or item with the id.

@@ -66,16 +66,21 @@ func (s *Server) job(id string) *job {
 }
 
 // interrupt stores the end of a response that nobody makes any more. While it holds
-// mu, no job can begin with this id, so a response without a job stays without one.
+// mu, no job can begin with this id, so a response without a job stays without one. A
+// [ProgressStore] has locks of its own, and nothing else waits while it waits for them.
 func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject, error) {
+	if p, ok := s.store().(ProgressStore); ok {
+		rec, err := s.store().Get(ctx, id)
+		if err != nil || s.job(id) != nil || ended(rec.Response) {
+			return rec, err
+		}
+		return s.endLeft(ctx, p, id, status == item.StatusCancelled && rec.Background)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec, err := s.store().Get(ctx, id)
 	if err != nil || s.jobs[id] != nil || ended(rec.Response) {
 		return rec, err
-	}
-	if p, ok := s.store().(ProgressStore); ok {
-		return s.endLeft(context.WithoutCancel(ctx), p, rec, status == item.StatusCancelled && rec.Background)
 	}
 	r := *rec.Response
 	r.Status = item.StatusCancelled

@@ -97,6 +97,7 @@ type stored struct {
 	Background bool           `json:"background,omitzero"`
 	Made       string         `json:"made,omitempty"` // [server.StoredObject].Note
 	Removed    string         `json:"removed,omitempty"`
+	Left       string         `json:"left,omitempty"` // the response of a server that ended, whose items are added
 	// Events are events of the response, as text, so that their bytes stay. Older versions
 	// have all of them in the entry about the end. Else they are in pages before it, and Count
 	// is how many the end has of them.
@@ -373,19 +374,57 @@ func (s *Store) AddOutput(ctx context.Context, id string, at int, it item.Item) 
 }
 
 // EndLeft implements [server.ProgressStore].
-func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredObject) server.StoredObject) (server.StoredObject, error) {
+func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredObject) (server.StoredObject, error)) (server.StoredObject, error) {
 	log, f, unlock, err := s.locked(ctx, id, false)
 	if err != nil {
 		return server.StoredObject{}, err
 	}
+	ctx = context.WithoutCancel(ctx)
 	rec, err := s.object(ctx, id, f)
 	if err == nil && rec.Response != nil && !final(rec.Response) {
-		err = s.end(ctx, &held{session: log}, end(rec))
+		if rec, err = end(rec); err == nil {
+			err = s.end(ctx, &held{session: log}, rec)
+		}
 	}
 	if err = errors.Join(err, unlock()); err != nil {
 		return server.StoredObject{}, err
 	}
 	return s.Get(ctx, id)
+}
+
+// AddLeft implements [server.ProgressStore]. The response is a fork of the conversation, so its
+// session says where that one ended when the response began.
+func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...item.Item) (added bool, err error) {
+	from, err := s.In.Info(ctx, sessionOf(rec.ID()))
+	if err != nil || rec.Previous == "" || from.Parent != sessionOf(rec.Previous) {
+		return false, err // it was deleted, or changed before the response began
+	}
+	log, _, unlock, err := s.locked(ctx, rec.Previous, true)
+	if errors.Is(err, server.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	for _, e := range log.Log()[min(int(from.At), len(log.Log())):] {
+		n, _, err := noteOf(e)
+		if err != nil {
+			return false, err
+		}
+		if n.Kind == kindAdded || n.Kind == kindRemoved {
+			return n.Left == rec.ID(), nil
+		}
+	}
+	bodies, err := stored{Kind: kindAdded, ID: rec.Previous, Left: rec.ID()}.bodies(items)
+	if err == nil {
+		_, err = log.Append(context.WithoutCancel(ctx), bodies...)
+	}
+	if err != nil {
+		return false, err
+	}
+	s.remember(rec.Previous, items)
+	return true, nil
 }
 
 // making returns the session of a response that is being made here, or nil.

@@ -1,0 +1,146 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
+)
+
+// leave stores a response in a conversation, as its server left it when it was killed: without
+// an end.
+func leave(t *testing.T, in *stepped) {
+	t.Helper()
+	killed := &gateway.Store{In: in}
+	talk := server.StoredObject{Conversation: &api.Conversation{ID: "conv_1", Metadata: "{}"}, Input: []item.Item{item.Must(&item.Message{ID: "msg_1", Role: item.RoleUser, Content: item.Text("before")})}}
+	begun := server.StoredObject{
+		Response: &api.Response{ID: "resp_left", Model: "m", Status: item.StatusInProgress, Output: []item.Item{}, Conversation: &api.ConversationRef{ID: "conv_1"}},
+		Previous: "conv_1", Before: 1, Input: []item.Item{item.User("asked")},
+	}
+	if err := errors.Join(killed.Put(t.Context(), talk), killed.Put(t.Context(), begun)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(killed.AddOutput(t.Context(), "resp_left", 0, item.Assistant("half")), killed.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// failing is a store of sessions whose writes fail as the test says.
+func failing(fail func(verb string) error) *stepped {
+	s := new(stepped)
+	s.wholeStore = agenttest.StepStore(nil, func(st agenttest.Step) error {
+		if verb, _, _ := strings.Cut(st.Name, "/"); !st.Done {
+			return fail(verb)
+		}
+		return nil
+	}).(wholeStore)
+	return s
+}
+
+// serveIn serves a gateway with a store of sessions.
+func serveIn(t *testing.T, in *stepped) *world {
+	t.Helper()
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, says(t, "answer").URL, false)}}}
+	keep := &gateway.Store{In: in}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	t.Cleanup(func() {
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// said returns which of some words are in a conversation, in their order.
+func (w *world) said(words ...string) string {
+	w.t.Helper()
+	code, _, list := w.ask(http.MethodGet, "/conversations/conv_1/items?order=asc", "")
+	if code != http.StatusOK {
+		w.t.Fatal(code, list)
+	}
+	var got []string
+	for rest := list; ; {
+		at, found := len(rest), ""
+		for _, word := range words {
+			if i := strings.Index(rest, `"`+word+`"`); i >= 0 && i < at {
+				at, found = i, word
+			}
+		}
+		if found == "" {
+			return strings.Join(got, " ")
+		}
+		got, rest = append(got, found), rest[at+len(found):]
+	}
+}
+
+var all = []string{"before", "asked", "half", "next", "answer"}
+
+// A response whose server was killed joins its conversation at its place, once, or not at all if
+// the conversation went on without it.
+func TestLeftInConversation(t *testing.T) {
+	get := func(w *world) {
+		t.Helper()
+		code, _, text := w.ask(http.MethodGet, "/responses/resp_left", "")
+		if code != http.StatusOK || !strings.Contains(text, `"incomplete"`) || !strings.Contains(text, "half") {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+	next := func(w *world) {
+		w.create(`{"model":"m","input":"next","conversation":"conv_1"}`)
+	}
+	for want, does := range map[string][]func(*world){
+		"before asked half":             {get, get},
+		"before asked half next answer": {get, next, get},
+		"before next answer":            {next, get, get},
+	} {
+		in := steps()
+		leave(t, in)
+		w := serveIn(t, in)
+		for _, do := range does {
+			do(w)
+		}
+		if got := w.said(all...); got != want {
+			t.Errorf("the conversation is %q, want %q", got, want)
+		}
+	}
+}
+
+// A write that fails while a left response ends is made up for, and nothing is there twice.
+func TestLeftFails(t *testing.T) {
+	for n := range int64(4) {
+		var writes, failed atomic.Int64
+		writes.Store(-1000)
+		in := failing(func(verb string) error {
+			if slices.Contains([]string{"append", "archive"}, verb) && writes.Add(1) == n {
+				failed.Add(1)
+				return errors.New("disk full")
+			}
+			return nil
+		})
+		leave(t, in)
+		w := serveIn(t, in)
+		writes.Store(-1)
+		for range 3 {
+			w.ask(http.MethodGet, "/responses/resp_left", "")
+		}
+		code, _, text := w.ask(http.MethodGet, "/responses/resp_left", "")
+		if got := w.said(all...); got != "before asked half" || code != http.StatusOK || !strings.Contains(text, `"incomplete"`) {
+			t.Errorf("write %d failed: the conversation is %q, and the response %d %s", n, got, code, text)
+		}
+		if n < 3 && failed.Load() == 0 {
+			t.Errorf("there is no write %d", n)
+		}
+	}
+}
