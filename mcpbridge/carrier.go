@@ -117,11 +117,9 @@ func (s *sending) answered(status int, inSession bool) {
 		if inSession {
 			s.unknown.Store(true)
 		}
-	case http.StatusUnauthorized, http.StatusForbidden:
-	default:
-		if status < 300 || status >= 400 {
-			return
-		}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default: // also another redirect, which may lead to what came of the request
+		return
 	}
 	s.turned.Add(1)
 }

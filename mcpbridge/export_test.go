@@ -83,3 +83,13 @@ func CloseOutput() (err error, unsent bool) {
 	_, err = messages.Read(make([]byte, 1))
 	return err, (&session{proc: p}).unsent(err)
 }
+
+// Accepted reports whether a request with answers of these statuses may have begun.
+func Accepted(statuses ...int) bool {
+	s := new(sending)
+	for _, status := range statuses {
+		s.made.Add(1)
+		s.answered(status, true)
+	}
+	return s.accepted()
+}

@@ -366,3 +366,18 @@ func TestOriginHasNoQuery(t *testing.T) {
 		}
 	}
 }
+
+// X1: only answers by which a server turns a request away prove that nothing began.
+func TestAccepted(t *testing.T) {
+	for _, c := range []struct {
+		statuses []int
+		accepted bool
+	}{
+		{nil, false}, {[]int{404}, false}, {[]int{400}, false}, {[]int{401, 404}, false}, {[]int{307, 404}, false},
+		{[]int{200}, true}, {[]int{202}, true}, {[]int{303}, true}, {[]int{302}, true}, {[]int{500}, true}, {[]int{503}, true}, {[]int{429}, true}, {[]int{200, 404}, true},
+	} {
+		if got := mcpbridge.Accepted(c.statuses...); got != c.accepted {
+			t.Errorf("%v: %v", c.statuses, got)
+		}
+	}
+}
