@@ -8,8 +8,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,7 +99,9 @@ func (c *call) key(p *agent.PendingApproval) string {
 func (c *call) question(pending []agent.PendingApproval) *mcp.CallToolResult {
 	requests := mcp.InputRequestMap{}
 	for i := range pending {
-		requests[c.key(&pending[i])] = c.form(&pending[i])
+		form := c.form(&pending[i])
+		requests[c.key(&pending[i])] = form
+		c.server.shown.add(shownForm{pending[i].Session, pending[i].Number, form.Message})
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{}, InputRequests: requests, RequestState: c.state()}
 }
@@ -175,6 +179,9 @@ func (c *call) decide(ctx context.Context, answers []answer) error {
 // approves.
 func (c *call) decision(p *agent.PendingApproval, a *answer) agent.Decision {
 	d := agent.Decision{Session: p.Session, Number: p.Number, CallID: p.CallID, Shown: a.shown}
+	if d.Shown == "" { // the answer came with the call
+		d.Shown = c.server.shown.of(p)
+	}
 	if a.given == nil || a.given.Action == "cancel" || a.given.Action == "accept" && a.given.Content[theAnswer] == nil {
 		d.Decided, d.From = session.DeciderNobody, c.means()
 		d.Reason = "The call was refused: it needs an approval, and nobody answered the question in the client. Nothing was done."
@@ -187,6 +194,47 @@ func (c *call) decision(p *agent.PendingApproval, a *answer) agent.Decision {
 		d.Reason = host.Refusal(reason)
 	}
 	return d
+}
+
+// shownForms keeps the newest forms that were sent as results, for the records of answers that
+// come with a later call: the log does not hold all that a form says. Nothing is known of a form
+// that another server sent.
+type shownForms struct {
+	mu   sync.Mutex
+	list []shownForm // oldest first
+	size int
+}
+
+// shownForm is the text of a form about a call.
+type shownForm struct {
+	session string
+	number  int
+	text    string
+}
+
+// mostShown is how many bytes of forms are kept.
+const mostShown = 4 << 20
+
+func (s *shownForms) add(f shownForm) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list, s.size = append(s.list, f), s.size+len(f.text)
+	for s.size > mostShown {
+		s.size -= len(s.list[0].text)
+		s.list = s.list[1:]
+	}
+}
+
+// of returns the text of the newest form about a call, or "".
+func (s *shownForms) of(p *agent.PendingApproval) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range slices.Backward(s.list) {
+		if f.session == p.Session && f.number == p.Number {
+			return f.text
+		}
+	}
+	return ""
 }
 
 // means says by what the client answers.

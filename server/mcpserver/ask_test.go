@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/server/mcpserver"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -77,6 +79,15 @@ func TestElicitation(t *testing.T) {
 			t.Run(test.name+" "+way.name, func(t *testing.T) {
 				w := asking(t)
 				var question lines
+				var shown []string // by the audit log
+				w.s.Agents[0].Config.Audit = func(_ context.Context, records ...audit.Record) error {
+					for _, r := range records {
+						if r.Kind == audit.KindAllowed || r.Kind == audit.KindRefused {
+							shown = append(shown, r.Shown)
+						}
+					}
+					return nil
+				}
 				o := &mcp.ClientOptions{}
 				if test.handler != nil {
 					o.ElicitationHandler = func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -97,6 +108,9 @@ func TestElicitation(t *testing.T) {
 				}
 				if asked := question.all(); test.handler != nil && (!strings.Contains(asked, "The agent it wants to call make") || !strings.Contains(asked, `It runs: "touch" "`+filepath.Join(w.dir, "made")+`" "a`) || strings.Contains(asked, "\u202e")) {
 					t.Errorf("the question is %q", asked)
+				}
+				if test.handler != nil && !slices.Equal(shown, []string{audit.Hash(question.all())}) {
+					t.Errorf("recorded as shown: %q", shown)
 				}
 			})
 		}

@@ -60,6 +60,8 @@ type Server struct {
 
 	memory ephemeral
 
+	shown shownForms
+
 	mu    sync.Mutex
 	calls int
 	idle  chan struct{} // closed when the last call ends; nil while nobody waits for it
