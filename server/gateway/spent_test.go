@@ -63,9 +63,18 @@ func TestSpentOnBroken(t *testing.T) {
 			read.Scan()
 		}
 	}
+	outcome := func(what string) (o server.Outcome) {
+		t.Helper()
+		select {
+		case o = <-got:
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: the server does not say how it ended", what)
+		}
+		return o
+	}
 	check := func(what, status string, in, out int64) {
 		t.Helper()
-		o := <-got
+		o := outcome(what)
 		if o.Usage == nil || o.Usage.InputTokens < in || o.Usage.InputTokens > 3*in || o.Usage.OutputTokens < out || out == 0 && o.Usage.OutputTokens != 0 || o.Status != status ||
 			o.Usage.TotalTokens != o.Usage.InputTokens+o.Usage.OutputTokens || o.Cost != float64(o.Usage.InputTokens+100*o.Usage.OutputTokens) || o.Model != "m" {
 			t.Errorf("%s: %+v, %+v", what, o, o.Usage)
@@ -79,8 +88,13 @@ func TestSpentOnBroken(t *testing.T) {
 	check("a client that left before the first event", "cancelled", 1000, 0)
 	up.Add(stalled)
 	r := w.create(`{"model":"m","background":true,"input":"` + input + `"}`)
-	for got := ""; !strings.Contains(got, `"in_progress"`); {
-		_, _, got = w.ask(http.MethodGet, "/responses/"+r.ID, "")
+	for status := item.StatusQueued; status != item.StatusInProgress; {
+		_, _, text := w.ask(http.MethodGet, "/responses/"+r.ID, "")
+		r, err := api.ParseResponse([]byte(text))
+		if err != nil || r.Status != item.StatusQueued && r.Status != item.StatusInProgress {
+			t.Fatal(text, err)
+		}
+		status = r.Status
 	}
 	if status, _, text := w.ask(http.MethodPost, "/responses/"+r.ID+"/cancel", ""); status != http.StatusOK {
 		t.Fatal(text)
@@ -91,7 +105,7 @@ func TestSpentOnBroken(t *testing.T) {
 	check("one that broke off", "failed", 1000, 1)
 	up.Add(agenttest.Failure(http.StatusBadRequest, "invalid_prompt", "No."))
 	_, _, _ = w.ask(http.MethodPost, "/responses", `{"model":"m","input":"x"}`)
-	if o := <-got; o.Usage != nil || o.Cost != 0 {
+	if o := outcome("refused"); o.Usage != nil || o.Cost != 0 {
 		t.Errorf("refused: %+v", o)
 	}
 }
