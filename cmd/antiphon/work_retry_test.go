@@ -61,34 +61,32 @@ func (s *toldStore) in(t *testing.T, state queue.State) (ids []string) {
 func TestRetryFlags(t *testing.T) {
 	const url = "http://localhost:1/v1"
 	for name, tt := range map[string]struct {
-		retry   workRetryCommand
+		args    []string
 		want    []string // become ready
 		stopped bool     // the endpoint stays so
 	}{
-		"--drained":          {workRetryCommand{Drained: true}, []string{"drained"}, true},
-		"--all":              {workRetryCommand{chosenWork: chosenWork{All: true}}, []string{"drained", "hand", "stopped"}, true},
-		"--tenant":           {workRetryCommand{chosenWork: chosenWork{Tenant: "anna"}}, []string{"hand"}, true},
-		"--endpoint":         {workRetryCommand{chosenWork: chosenWork{Endpoint: url}}, []string{"stopped"}, false},
-		"--agent HASH":       {workRetryCommand{chosenWork: chosenWork{Agent: "0123456789 of hand"}}, []string{"hand"}, true},
-		"--agent too much":   {workRetryCommand{chosenWork: chosenWork{Agent: "0123456789 of nobody"}}, nil, true},
-		"a session":          {workRetryCommand{chosenWork: chosenWork{Sessions: []string{"hand"}}}, []string{"hand"}, true},
-		"what is not parked": {workRetryCommand{chosenWork: chosenWork{Sessions: []string{"waiting", "done"}}}, []string{"done", "waiting"}, true},
+		"what drain parked":  {[]string{"--drained"}, []string{"drained"}, true},
+		"all":                {[]string{"--all"}, []string{"drained", "hand", "stopped"}, true},
+		"a tenant":           {[]string{"--tenant", "anna"}, []string{"hand"}, true},
+		"drained of anna":    {[]string{"--tenant", "anna", "--drained"}, nil, true},
+		"drained of ben":     {[]string{"--tenant", "ben", "--drained"}, []string{"drained"}, true},
+		"an endpoint":        {[]string{"--endpoint", url}, []string{"stopped"}, false},
+		"the hash":           {[]string{"--agent", "0123456789 of hand"}, []string{"hand"}, true},
+		"another hash":       {[]string{"--agent", "0123456789 of nobody"}, nil, true},
+		"a session":          {[]string{"hand"}, []string{"hand"}, true},
+		"what is not parked": {[]string{"waiting", "done"}, []string{"done", "waiting"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newToldStore(t)
 			s.fill(t, url)
 			before := s.in(t, queue.Ready)
-			var out bytes.Buffer
-			work := new(workCommand)
-			all := work.sessions()
-			all.hide = environment{}.Hider()
-			tt.retry.All = tt.retry.All || tt.retry.Drained // as Run does
-			if err := tt.retry.retry(t.Context(), stdio{strings.NewReader(""), &out, &out}, s, work, all); err != nil {
-				t.Fatal(err)
+			o := program(t, append([]string{"work", "--store", s.Place(), "retry"}, tt.args...)...)
+			if o.code != exitOK {
+				t.Fatalf("exit status %d: %s", o.code, o.err)
 			}
 			got := slices.DeleteFunc(s.in(t, queue.Ready), func(id string) bool { return slices.Contains(before, id) })
 			if !slices.Equal(got, tt.want) {
-				t.Errorf("ready are %q, want %q\n%s", got, tt.want, &out)
+				t.Errorf("ready are %q, want %q\n%s", got, tt.want, o.out)
 			}
 			if got := s.in(t, queue.Running); !slices.Equal(got, []string{"running"}) {
 				t.Errorf("running are %q", got)

@@ -249,9 +249,14 @@ type chosenWork struct {
 	All      bool     `help:"All."`
 }
 
+// none reports whether nothing is selected.
+func (c *chosenWork) none() bool {
+	return len(c.Sessions) == 0 && c.Tenant == "" && c.Agent == "" && c.Endpoint == "" && !c.All
+}
+
 // check completes the selection.
 func (c *chosenWork) check() (err error) {
-	if len(c.Sessions) == 0 && c.Tenant == "" && c.Agent == "" && c.Endpoint == "" && !c.All {
+	if c.none() {
 		return usage(errors.New("name the sessions, or give --tenant TENANT, --agent AGENT, --endpoint URL or --all"))
 	}
 	if c.Endpoint != "" {
@@ -396,7 +401,7 @@ func stoppedEndpoint(url string) string { return "the endpoint " + url + " was s
 // workRetryCommand is antiphon work retry.
 type workRetryCommand struct {
 	chosenWork
-	Drained bool `help:"All that antiphon work drain has parked."`
+	Drained bool `help:"What antiphon work drain has parked: all of it, or of what is named."`
 }
 
 // drainedReason is the reason of work that was parked by antiphon work drain.
@@ -404,7 +409,7 @@ const drainedReason = "drained by an operator"
 
 // Run makes work ready.
 func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
-	if c.Drained {
+	if c.Drained && c.none() {
 		c.All = true
 	}
 	if err := c.check(); err != nil {
