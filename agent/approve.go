@@ -37,9 +37,11 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
 }
 
-// places returns the function for [tool.WithPlace]: a call that rules allowed may use the places
-// for which they would allow it. It holds what it needs of the run, because tools call it
-// in goroutines of their own.
+// places returns the function for [tool.WithPlace]. No call may use a place for which rules deny
+// it. A call that rules allowed may use the places for which they would allow it, and one that
+// a person allowed with a rule about a folder, those in the folder; without one, a person may
+// mean a link. It holds what it needs of the run, because tools call it in goroutines of
+// their own.
 func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 	var rulers []ruler
 	for o := r.around; o != nil; o = o.run.around {
@@ -48,6 +50,7 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 	rulers = append(rulers, r.rulers...)
 	t, call, annotations := f.seen.tool, f.given, f.seen.Annotations
 	policy, remembered := &r.agent.Policy, slices.Clone(r.state.Rules())
+	allowed, folder := f.seen.Verdict, answeredFor(&f.seen.Verdict, call)
 	return func(within func(folder string) bool) error {
 		at := annotations
 		at.Folders = placed(within)
@@ -56,14 +59,35 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 				return errors.New(j.Denied(call.Name))
 			}
 		}
-		if j := policy.judge(t, call, at, remembered); j.Verdict != session.Allow {
+		j := policy.judge(t, call, at, remembered)
+		switch {
+		case j.Verdict == session.Deny:
+			return errors.New(j.Denied(call.Name))
+		case allowed.Decided == session.DeciderRule && j.Verdict != session.Allow:
+			return errMoved
+		case folder != "" && !within(folder):
 			return errMoved
 		}
 		return nil
 	}
 }
 
-// errMoved is the error of a call whose path leads to another place than when rules allowed it.
+// answeredFor returns the folder that a person was told of when they allowed a call with a rule
+// to remember, or "". By another rule they mean other calls.
+func answeredFor(a *session.Approval, call tool.Call) string {
+	if a.Remember == nil || a.Remember.Verdict != session.Allow || a.Remember.Under == "" || a.Edited != "" {
+		return ""
+	}
+	rule := *a.Remember
+	rule.Verdict = session.Deny // which also covers what may be in the folder
+	p := plan.Policy{Rules: []session.Rule{rule}}
+	if p.Judge(plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom}, nil).Verdict != session.Deny {
+		return ""
+	}
+	return rule.Under
+}
+
+// errMoved is the error of a call whose path leads to another place than when it was allowed.
 var errMoved = errors.New("the path leads to a place for which nobody has allowed this call: a link on the way was changed, or is new. Nothing was done. Name the place itself")
 
 // placed holds rules about folders against a place that does not change any more.

@@ -392,7 +392,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	if f.scope != nil {
 		f.ctx = context.WithValue(f.ctx, scopeKey{}, f.scope)
 	}
-	if f.seen.Annotations.Folders != nil && allowed.Decided == session.DeciderRule { // a person may mean a link
+	if f.seen.Annotations.Folders != nil {
 		f.ctx = tool.WithPlace(f.ctx, r.places(f))
 	}
 	f.early = early

@@ -6,6 +6,7 @@
 package toolkit_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -43,6 +44,73 @@ func TestWriteThroughNewLink(t *testing.T) {
 	}
 	if got := k.Content(".git/hooks/x"); got != "theirs" {
 		t.Errorf("written through the link: %q", got)
+	}
+}
+
+// swapped is a tool before each call of which another program does something.
+type swapped struct {
+	tool.Tool
+	swap func()
+}
+
+func (s swapped) Annotations() tool.Annotations { return tool.AnnotationsOf(s.Tool) }
+
+func (s swapped) Run(ctx context.Context, call tool.Call) (tool.Result, error) {
+	s.swap()
+	return s.Tool.Run(ctx, call)
+}
+
+// A1, A6: a link that is put on the way once a call is allowed leads it to no place for which a rule
+// denies it, whoever allowed it; nor out of the folder that the answer is about.
+func TestAnswerIsAboutThePlace(t *testing.T) {
+	const path = "pub/d/f"
+	under := func(verdict session.Verdict, folder string) session.Rule {
+		return session.Rule{Verdict: verdict, Tool: "append_to_file", Member: "path", Under: folder}
+	}
+	deny := []session.Rule{under(session.Deny, "secret")}
+	like, other := under(session.Allow, "pub"), under(session.Allow, "elsewhere")
+	for name, test := range map[string]struct {
+		rules  []session.Rule
+		answer agent.Decision
+		leads  bool
+	}{
+		"a person, no rule":         {nil, agent.Decision{Decided: session.DeciderPerson}, true},
+		"a person":                  {deny, agent.Decision{Decided: session.DeciderPerson}, false},
+		"a program":                 {deny, agent.Decision{}, false},
+		"a person, about a folder":  {nil, agent.Decision{Decided: session.DeciderPerson, Remember: &like}, false},
+		"a person, about others":    {nil, agent.Decision{Decided: session.DeciderPerson, Remember: &other}, true},
+		"a person, other arguments": {deny, agent.Decision{Decided: session.DeciderPerson, Arguments: `{"path":"pub/d/f","content":"y"}`}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := kittest.New(t)
+			k.Write(path, "public\n")
+			k.Write("secret/f", "secret\n")
+			one, err := toolkit.New("append_to_file", toolkit.Deps{Files: k.Files})
+			if err != nil {
+				t.Fatal(err)
+			}
+			swap := func() {
+				d := filepath.Join(k.Dir, "pub", "d")
+				if err := errors.Join(os.RemoveAll(d), os.Symlink("../secret", d)); err != nil {
+					t.Error(err)
+				}
+			}
+			call, err := item.New(&item.FunctionCall{CallID: "c", Name: "append_to_file", Arguments: `{"path":"pub/d/f","content":"x"}`})
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.answer.Allow = true
+			a := &agent.Agent{
+				Model: agenttest.Script(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done"))), Tools: []tool.Tool{swapped{one, swap}},
+				Policy: agent.Policy{Rules: test.rules, Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) { return test.answer, nil }},
+			}
+			if _, err := a.Run(t.Context(), session.New(), item.User("go")); err != nil {
+				t.Fatal(err)
+			}
+			if got := k.Content("secret/f"); (got != "secret\n") != test.leads {
+				t.Errorf("secret/f: %q", got)
+			}
+		})
 	}
 }
 
