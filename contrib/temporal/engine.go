@@ -211,25 +211,38 @@ func (e *Engine) Decide(ctx context.Context, id string, decisions ...agent.Decis
 // not have: places of files, labels of workers, and caps of endpoints.
 var ErrElsewhere = errors.New("workflows of Temporal cannot do this")
 
+// taken is the reason of work in the store's own queue that a workflow does from now on.
+const taken = "a workflow of Temporal does it"
+
 // elsewhere returns an error if a session is work of the store's own queue: its workers know
-// where its files are, and they and a workflow would take turns at it.
+// where its files are, and they and a workflow would take turns at it. Work that is done is
+// parked, because a delivery would make it ready again.
 func (e *Engine) elsewhere(ctx context.Context, id string) error {
 	q, ok := e.Store.(queue.Queue)
 	if !ok {
 		return nil
 	}
-	w, err := q.Work(ctx, id)
-	switch {
-	case errors.Is(err, session.ErrNotFound):
-		return nil
-	case err != nil:
-		return fmt.Errorf("session %q: %w", id, err)
-	case len(w.Needs) > 0:
-		return fmt.Errorf("session %q: %w: it needs a worker with %s, and a workflow runs on any worker of its task queue\n  hint: antiphon work does it", id, ErrElsewhere, strings.Join(w.Needs, ", "))
-	case w.State != queue.Done && w.State != queue.Parked:
-		return fmt.Errorf("session %q: %w: workers of antiphon work do it (it is %s)\n  hint: antiphon work park takes it from them", id, ErrElsewhere, w.State)
+	for {
+		w, err := q.Work(ctx, id)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+			return nil
+		case err != nil:
+			return fmt.Errorf("session %q: %w", id, err)
+		case len(w.Needs) > 0:
+			return fmt.Errorf("session %q: %w: it needs a worker with %s, and a workflow runs on any worker of its task queue\n  hint: antiphon work does it", id, ErrElsewhere, strings.Join(w.Needs, ", "))
+		case w.State == queue.Parked:
+			return nil
+		case w.State != queue.Done:
+			return fmt.Errorf("session %q: %w: workers of antiphon work do it (it is %s)\n  hint: antiphon work park takes it from them", id, ErrElsewhere, w.State)
+		}
+		if err := q.Move(ctx, w, queue.Parked, taken); !errors.Is(err, queue.ErrChanged) {
+			if err != nil {
+				return fmt.Errorf("session %q: %w", id, err)
+			}
+			return nil
+		}
 	}
-	return nil
 }
 
 // unlimited returns an error if the store limits endpoints: steps of workflows neither count

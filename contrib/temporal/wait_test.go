@@ -211,3 +211,59 @@ func TestElsewhere(t *testing.T) {
 		t.Errorf("a worker of a store with limits: %v", err)
 	}
 }
+
+// signaled is a client that counts the workflows that are woken.
+type signaled struct {
+	client.Client
+	woken []string
+}
+
+func (c *signaled) SignalWithStartWorkflow(_ context.Context, id, _ string, _ any, _ client.StartWorkflowOptions, _ any, _ ...any) (client.WorkflowRun, error) {
+	c.woken = append(c.woken, id)
+	return nil, nil
+}
+
+// A session whose work in the store's queue is done is the workflow's from the first delivery,
+// answer or signal on: no worker of antiphon work begins it.
+func TestTakesDoneWork(t *testing.T) {
+	d := session.Delivery{Delivered: session.Delivered{Key: "k"}, Bodies: []session.Body{session.InputItem{Item: item.User("hello")}}}
+	for name, do := range map[string]func(w *walk) error{
+		"deliver": func(w *walk) error { _, err := w.Deliver(w.Context(), "s", "", d); return err },
+		"again": func(w *walk) error {
+			_, err := w.Deliver(w.Context(), "s", "", d)
+			must(w.T, err)
+			_, err = w.Deliver(w.Context(), "s", "", d)
+			return err
+		},
+		"decide": func(w *walk) error {
+			w.until()
+			s, err := session.Open(w.Context(), w.store, "s")
+			must(w.T, err)
+			pending, err := agent.PendingApprovals(w.Context(), s)
+			must(w.T, err)
+			return w.Decide(w.Context(), "s", agent.Decision{CallID: pending[0].CallID, Allow: true})
+		},
+		"wake": func(w *walk) error { return w.Wake(w.Context(), "s", "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pay := tool.Must("pay", "Pays.", func(context.Context, struct{}) (string, error) { return "paid", nil })
+			w := newWalk(t, &agent.Agent{Model: worksFor(1, "pay"), Tools: []tool.Tool{pay}, Policy: agent.Policy{Ask: []string{"pay"}, Pause: true}})
+			c := new(signaled)
+			w.Client = c
+			q := queue.Queue(w.store)
+			must(t, q.Enqueue(t.Context(), queue.Work{Session: "s", Agent: "a"}))
+			row, err := q.Work(t.Context(), "s")
+			must(t, err)
+			row, err = q.Begin(t.Context(), row, "worker")
+			must(t, err)
+			must(t, q.Finish(t.Context(), row, queue.Outcome{State: queue.Done, Reason: "it answered"}))
+			must(t, do(w))
+			if len(c.woken) == 0 {
+				t.Error("no workflow was woken")
+			}
+			if row, err := q.Work(t.Context(), "s"); err != nil || row.State != queue.Parked || !strings.Contains(row.Reason, "Temporal") {
+				t.Errorf("%+v, %v", row, err)
+			}
+		})
+	}
+}
