@@ -314,7 +314,8 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		if err := s.end(ctx, h, rec); err != nil || !final(rec.Response) {
 			return err
 		}
-		return s.let(rec.ID(), h)
+		s.let(rec.ID(), h)
+		return nil
 	}
 	if r := s.prepared(rec.ID()); r != nil {
 		if <-r.made; r.err == nil && same(r.rec, rec) {
@@ -332,7 +333,7 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		case err != nil:
 			return err
 		case final(rec.Response):
-			return errors.Join(s.end(ctx, h, rec), h.unlock())
+			return s.release(s.end(ctx, h, rec), h.unlock)
 		}
 		return s.hold(ctx, h, rec)
 	case err != nil:
@@ -346,7 +347,14 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.end(ctx, &held{session: log}, rec), unlock())
+	return s.release(s.end(ctx, &held{session: log}, rec), unlock)
+}
+
+// release lets go of a session that was written to. What is stored is stored: an error of the
+// lock is only logged.
+func (s *Store) release(err error, unlock func() error) error {
+	s.log(unlock())
+	return err
 }
 
 // AddOutput implements [server.ProgressStore].
@@ -386,7 +394,7 @@ func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredOb
 			err = s.end(ctx, &held{session: log}, rec)
 		}
 	}
-	if err = errors.Join(err, unlock()); err != nil {
+	if err = s.release(err, unlock); err != nil {
 		return server.StoredObject{}, err
 	}
 	return s.Get(ctx, id)
@@ -565,7 +573,8 @@ func final(r *api.Response) bool {
 	return true
 }
 
-// end stores the state of a response.
+// end stores the state of a response. Errors of what follows the state are only logged: others can
+// read it already.
 func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -586,12 +595,11 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 		}
 		return err
 	}
-	err = add(stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note), Count: len(rec.Events)}, rec.Response.Output)
-	if err == nil && len(pages) > 0 {
-		err = add(stored{Kind: kindPages, ID: rec.ID(), Pages: pages}, nil)
-	}
-	if err != nil {
+	if err = add(stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note), Count: len(rec.Events)}, rec.Response.Output); err != nil {
 		return err
+	}
+	if len(pages) > 0 {
+		s.log(add(stored{Kind: kindPages, ID: rec.ID(), Pages: pages}, nil))
 	}
 	s.remember(rec.ID(), rec.Response.Output)
 	if !final(rec.Response) {
@@ -599,19 +607,19 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 	}
 	h.over = true
 	// An archived session is left out of lists, in which conversations count.
-	err = s.In.Archive(ctx, h.session.ID(), true)
+	s.log(s.In.Archive(ctx, h.session.ID(), true))
 	if rec.Background && (h.events > 0 || h.unlock == nil) {
-		err = errors.Join(err, s.dropEvents(ctx, rec.ID()))
+		s.log(s.dropEvents(ctx, rec.ID()))
 	}
-	return err
+	return nil
 }
 
 // let lets go of a response that has ended.
-func (s *Store) let(id string, h *held) error {
+func (s *Store) let(id string, h *held) {
 	s.mu.Lock()
 	delete(s.held, id)
 	s.mu.Unlock()
-	return h.unlock()
+	s.log(h.unlock())
 }
 
 // locked opens the session of an object to write to it. It waits while somebody else does.

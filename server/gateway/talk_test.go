@@ -144,3 +144,22 @@ func TestLeftFails(t *testing.T) {
 		}
 	}
 }
+
+// Once the end of a response is stored, nothing that fails makes another one.
+func TestEndIsTheEnd(t *testing.T) {
+	in := failing(func(verb string) error {
+		if verb == "archive" || verb == "delete" {
+			return errors.New("the database is gone")
+		}
+		return nil
+	})
+	w := serveIn(t, in)
+	events := w.events(`{"model":"m","input":"x","background":true,"stream":true}`)
+	last := events[len(events)-1]
+	if last.Type != api.EventCompleted {
+		t.Errorf("the stream ends with %s", last.JSON())
+	}
+	if r := w.create(`{"model":"m","input":"x"}`); r.Status != item.StatusCompleted {
+		t.Errorf("the response is %s", r.Status)
+	}
+}
