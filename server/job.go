@@ -261,7 +261,6 @@ func (j *job) tellItem() error {
 	if e == nil {
 		return nil
 	}
-	j.waits = nil
 	it, err := e.event.Item()
 	if err != nil {
 		return err
@@ -273,8 +272,9 @@ func (j *job) tellItem() error {
 		err = j.progress.AddOutput(j.ctx, j.id, slices.Index(e.response.Output, it), it)
 	}
 	if err != nil && !errors.Is(err, ErrNotFound) { // it may have been deleted meanwhile
-		return err
+		return err // the item waits for the end of the response
 	}
+	j.waits = nil
 	j.noteAs(e.event, e.response)
 	return j.send(e.event)
 }

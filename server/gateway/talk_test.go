@@ -163,3 +163,29 @@ func TestEndIsTheEnd(t *testing.T) {
 		t.Errorf("the response is %s", r.Status)
 	}
 }
+
+// An item that could not be stored is sent with the failure, so no event is missing. V2
+func TestItemFails(t *testing.T) {
+	up := agenttest.NewServer(t, agenttest.Completed(item.Assistant("one"), item.Assistant("two")))
+	var appends atomic.Int64
+	in := failing(func(verb string) error {
+		if verb == "append" && appends.Add(1) == 2 { // after the beginning
+			return errors.New("disk full")
+		}
+		return nil
+	})
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
+	keep := &gateway.Store{In: in}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	defer w.end()
+	items := 0
+	events := w.events(`{"model":"m","input":"x","stream":true}`) // it checks the numbers
+	for _, ev := range events {
+		if ev.Type == api.EventItemDone {
+			items++
+		}
+	}
+	if last := events[len(events)-1]; last.Type != api.EventFailed || items != 1 || strings.Count(last.JSON(), `"one"`) != 1 {
+		t.Errorf("%d items ended before %s", items, last.JSON())
+	}
+}
