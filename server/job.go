@@ -43,6 +43,8 @@ type job struct {
 	began    chan struct{} // closed at that time
 	first    *api.Response // the response at that time
 
+	settling sync.Mutex // held while the response ends; before mu
+
 	mu      sync.Mutex
 	keep    bool          // the store has the response
 	rec     StoredObject  // the current state
@@ -235,11 +237,10 @@ func (j *job) end(ev api.Event) error {
 	if j.waits != nil {
 		last = []api.Event{j.waits.event, ev}
 	}
-	if err := j.s.settle(j, j.final(ev), last...); err != nil {
+	if err := j.s.settle(j, j.final(ev), func() { j.count(nil) }, last...); err != nil {
 		return err
 	}
 	j.waits = nil
-	j.count(nil) // whoever has read the end finds the place free
 	for _, ev := range last {
 		if err := j.send(ev); err != nil {
 			return err
@@ -370,36 +371,25 @@ func (j *job) wake() {
 	}
 }
 
-// settle ends a response: it stores the response, adds it to its conversation,
-// releases the conversation, and sends the last event to followers. Only the first
-// end has an effect.
+// settle ends a response: it stores the response, adds it to its conversation, calls
+// free, releases the conversation, and sends the last event to followers. Only the first
+// end has an effect. Here, nobody reads of the end before free has returned, which may
+// itself read the response.
 //
 // If the store refuses a success, settle returns the error, and the response can
 // still fail: nobody has read of the success. A failure or a cancellation that the
 // store refuses is final all the same. The job then stays, so that this end can be
 // read and stored later.
-func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
+func (s *Server) settle(j *job, final *api.Response, free func(), last ...api.Event) error {
+	j.settling.Lock()
+	defer j.settling.Unlock()
+	rec, owed, err := s.storeEnd(j, final, last)
+	if err != nil {
+		return err
+	}
+	free()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.ended {
-		return ErrCancelled
-	}
-	rec := j.rec
-	rec.Response = final
-	switch c := j.scribe; {
-	case !j.replays():
-	case c == nil:
-		rec.Events = append(slices.Clip(rec.Events), last...)
-	case c.whole: // the end is stored with all events
-		rec.Events = slices.Concat(rec.Events, c.writing, c.pending, last)
-	}
-	err := s.save(j, rec)
-	if err != nil {
-		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
-			return err
-		}
-		s.logf("antiphon server: the end of %s: %v", j.id, err)
-	}
 	j.rec.Response, j.ended = rec.Response, true
 	if c := j.scribe; c == nil {
 		j.rec.Events = rec.Events
@@ -409,10 +399,40 @@ func (s *Server) settle(j *job, final *api.Response, last ...api.Event) error {
 		j.add(last...)
 	}
 	j.finish(true)
-	s.owe(j, err != nil)
+	s.owe(j, owed)
 	s.leave(j)
 	j.wake()
 	return nil
+}
+
+// storeEnd stores the end of a response. owed means that the store refused it, and that it is
+// final all the same.
+func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec StoredObject, owed bool, _ error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.ended {
+		return rec, false, ErrCancelled
+	}
+	rec = j.rec
+	rec.Response = final
+	switch c := j.scribe; {
+	case !j.replays():
+	case c == nil:
+		rec.Events = append(slices.Clip(rec.Events), last...)
+	case c.whole: // the end is stored with all events
+		rec.Events = slices.Concat(rec.Events, c.writing, c.pending, last)
+	}
+	if err := s.save(j, rec); err != nil {
+		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
+			return rec, false, err
+		}
+		s.logf("antiphon server: the end of %s: %v", j.id, err)
+		owed = true
+	}
+	if c := j.scribe; c != nil && c.whole {
+		c.stored = true
+	}
+	return rec, owed, nil
 }
 
 // save stores a response that has ended, and adds it to its conversation if it can be
@@ -481,7 +501,7 @@ func (s *Server) stop(j *job) {
 	r := *j.rec.Response
 	j.mu.Unlock()
 	r.Status = item.StatusCancelled
-	if err := s.settle(j, &r); err != nil && !errors.Is(err, ErrCancelled) {
+	if err := s.settle(j, &r, func() {}); err != nil && !errors.Is(err, ErrCancelled) {
 		s.logf("antiphon server: %v", err)
 	}
 	if j.cancel != nil {

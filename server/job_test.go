@@ -348,3 +348,35 @@ func TestPlaceIsFreeAtTheEnd(t *testing.T) {
 		t.Error(running, w.Body)
 	}
 }
+
+// The place of a response is free before anybody reads its end: who follows it or asks for it,
+// too. V5
+func TestPlaceIsFreeForFollowers(t *testing.T) {
+	for _, how := range []string{`"background":true`, `"background":true,"stream":true`, `"stream":true`, `"stream":false`} {
+		for _, key := range []string{"", "k"} {
+			var s *Server
+			freed := make(chan string, 1)
+			s = &Server{Backend: BackendFunc(func(_ context.Context, _ *Request, w *Writer) error { return w.Text("y") }), Admit: func(context.Context, *Request) (func(Outcome), error) {
+				return func(o Outcome) {
+					w := httptest.NewRecorder()
+					s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/responses/"+o.ID, nil))
+					r, err := api.ParseResponse(w.Body.Bytes())
+					if err != nil || o.Status != item.StatusCompleted {
+						t.Errorf("%v: %s, counted as %s", err, w.Body, o.Status)
+						r = new(api.Response)
+					}
+					freed <- r.Status
+				}, nil
+			}}
+			r := httptest.NewRequest(http.MethodPost, "/v1/responses", strings.NewReader(`{"model":"m","input":"x",`+how+`}`))
+			if key != "" {
+				r.Header.Set("Idempotency-Key", key)
+			}
+			s.ServeHTTP(httptest.NewRecorder(), r)
+			if status := <-freed; ended(&api.Response{Status: status}) {
+				t.Errorf("%s %s: the response is %s before its place is free", how, key, status)
+			}
+			s.Close()
+		}
+	}
+}

@@ -30,6 +30,7 @@ type scribe struct {
 	over    bool        // nothing follows
 	last    bool        // and this is the end of the stream
 	done    bool        // the last one was written, or writing failed
+	stored  bool        // the end was stored with all events: nothing more is written
 }
 
 // batchTime is the least time from one batch to the next. It is how late an event may be.
@@ -101,9 +102,9 @@ func (j *job) writeBatch() bool {
 	j.mu.Lock()
 	batch, over, last := c.pending, c.over, c.last
 	c.pending, c.writing = nil, batch
-	from, done := int64(len(j.rec.Events)), c.done
+	from, done := int64(len(j.rec.Events)), c.done || c.stored
 	j.mu.Unlock()
-	if done { // the end was stored with all events
+	if done {
 		return false
 	}
 	var err error
@@ -113,7 +114,7 @@ func (j *job) writeBatch() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	c.writing = nil
-	if c.done { // meanwhile
+	if c.done || c.stored { // meanwhile
 		return false
 	}
 	if err != nil {
