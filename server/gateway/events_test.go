@@ -97,3 +97,42 @@ func TestEventsFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// ending is a store that ends a response just before its live events are read.
+type ending struct {
+	inMemory
+	end func()
+}
+
+func (e *ending) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	if end := e.end; end != nil && strings.HasSuffix(id, ".events") {
+		e.end = nil
+		end()
+	}
+	return e.inMemory.Load(ctx, id, after)
+}
+
+// A response that ends while another server reads it is read with its end.
+func TestEndWhileRead(t *testing.T) {
+	ctx := t.Context()
+	in := new(ending)
+	keep, other := &gateway.Store{In: in}, &gateway.Store{In: in}
+	rec := server.StoredObject{Response: &api.Response{ID: "resp_1", Status: item.StatusInProgress}, Background: true}
+	ev, err := api.ParseEventString(`{"type":"response.output_text.delta","sequence_number":0,"delta":"x"}`)
+	if err := errors.Join(err, keep.Put(ctx, rec), keep.AddEvents(ctx, "resp_1", 0, []api.Event{ev}, false)); err != nil {
+		t.Fatal(err)
+	}
+	in.end = func() {
+		rec.Response, rec.Events = &api.Response{ID: "resp_1", Status: item.StatusCompleted}, []api.Event{ev, ev}
+		if err := keep.Put(ctx, rec); err != nil {
+			t.Error(err)
+		}
+	}
+	got, err := other.Get(ctx, "resp_1")
+	if err != nil || got.Response.Status != item.StatusCompleted || len(got.Events) != 2 {
+		t.Errorf("%+v, %d events, %v", got.Response, len(got.Events), err)
+	}
+	if err := errors.Join(keep.Close(), other.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -252,7 +252,19 @@ func (s *Store) Get(ctx context.Context, id string) (rec server.StoredObject, er
 	if err != nil {
 		return rec, err
 	}
-	return s.object(ctx, id, f)
+	rec, err = s.object(ctx, id, f)
+	if rec.Response == nil || final(rec.Response) || err == nil && (!rec.Background || rec.Events != nil) {
+		return rec, err
+	}
+	// The response may have ended after its log was read: then its live events are gone.
+	_, f, again := s.open(ctx, id)
+	switch {
+	case again != nil:
+		return server.StoredObject{}, again
+	case f.end.ID == id:
+		return s.object(ctx, id, f)
+	}
+	return rec, err
 }
 
 // object returns an object from what its log says.
