@@ -475,6 +475,7 @@ func TestNonsenseAgent(t *testing.T) {
 		"Watch":            agent.Watch,
 		"BlobOutputs":      agent.BlobOutputs,
 		"CallOf":           agent.CallOf,
+		"AskedAt":          agent.AskedAt,
 		"Decide":           agent.Decide,
 		"ForkTool":         agent.ForkTool,
 		"Recall":           agent.Recall,
