@@ -197,16 +197,17 @@ type ApprovalAdvisor interface {
 
 // decide returns the verdict to record about a call of the session in. Later reports whether the call
 // waits, so that nothing is recorded yet; unasked reports whether it is refused
-// because no approver is available.
-func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, later, unasked bool) {
+// because no approver is available. The rule by is the one by which the approver allowed the call,
+// or nil.
+func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, by *session.Rule, later, unasked bool) {
 	a = session.Approval{Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
 	switch j.Verdict {
 	case session.Deny:
 		a.Reason = j.Denied(call.Name)
-		return a, false, false
+		return a, nil, false, false
 	case session.Allow:
 		a.Allowed = true
-		return a, false, false
+		return a, nil, false, false
 	}
 	d, err := Decision{}, ErrNobody
 	if p.Approver != nil {
@@ -216,16 +217,16 @@ func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.C
 	}
 	switch { // the lack of an approver comes before the content of an answer
 	case errors.Is(err, ErrNobody) && p.Pause:
-		return a, true, false
+		return a, nil, true, false
 	case errors.Is(err, ErrNobody):
-		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), false, true
+		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), nil, false, true
 	case err == nil && d.Remember != nil:
 		err = plan.CheckRules(*d.Remember)
 	}
 	if err != nil {
 		a.Decided = session.DeciderNobody
 		a.Reason = fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err)
-		return a, false, false
+		return a, nil, false, false
 	}
 	if d.By == "" && d.From == "" {
 		d.From = "the approver"
@@ -234,7 +235,7 @@ func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.C
 	if a = d.approval(); a.Allowed {
 		a.Definition, a.Asked = definition, j.WhyAsk(call.Name)
 	}
-	return a, d.Later && !d.Allow, false
+	return a, d.Rule, d.Later && !d.Allow, false
 }
 
 // unasked returns a refusal without an approver, with the hint if it would help.

@@ -38,7 +38,8 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 }
 
 // places returns the function for [tool.WithPlace]. No call may use a place for which rules deny
-// it. A call that rules allowed may use the places for which they would allow it, and one that
+// it. A call that rules allowed may use the places for which they would allow it; one that the approver
+// allowed by a rule, those for which this rule would; and one that
 // a person allowed with a rule about a folder, those in the folder; without one, a person may
 // mean a link. It holds what it needs of the run, because tools call it in goroutines of
 // their own.
@@ -51,6 +52,7 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 	t, call, annotations := f.seen.tool, f.given, f.seen.Annotations
 	policy, remembered := &r.agent.Policy, slices.Clone(r.state.Rules())
 	allowed, folder := f.seen.Verdict, answeredFor(&f.seen.Verdict, call)
+	by, ruled := r.ruled.Load(call.Number)
 	return func(within func(folder string) bool) error {
 		at := annotations
 		at.Folders = placed(within)
@@ -63,13 +65,19 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 		switch {
 		case j.Verdict == session.Deny:
 			return errors.New(j.Denied(call.Name))
-		case allowed.Decided == session.DeciderRule && j.Verdict != session.Allow:
+		case allowed.Decided == session.DeciderRule && j.Verdict != session.Allow && !(ruled && allows(by.(session.Rule), asked(t, call, at))):
 			return errMoved
 		case folder != "" && !within(folder):
 			return errMoved
 		}
 		return nil
 	}
+}
+
+// allows reports whether a rule alone, remembered by a session, allows a call.
+func allows(rule session.Rule, q plan.Question) bool {
+	var p plan.Policy
+	return p.Judge(q, []session.Rule{rule}).Verdict == session.Allow
 }
 
 // answeredFor returns the folder that a person was told of when they allowed a call with a rule
@@ -178,7 +186,10 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 		}
 	}
 	t, _ := r.tools.Lookup(call.Name)
-	a, later, unasked = r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
+	a, by, later, unasked := r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
+	if by != nil {
+		r.ruled.Store(call.Number, *by)
+	}
 	if later && root != r && !root.session.KeepsNested() {
 		return r.agent.Policy.unasked(cannotWait, call.Name, judged), false, true
 	}

@@ -69,6 +69,10 @@ type Decision struct {
 	// [plan.Suggest]. Nil decides this call only. Deny takes precedence over ask, and
 	// ask over allow, so a rule that allows does not override one that asks.
 	Remember *session.Rule `json:"remember,omitempty"`
+	// Rule is the rule by which an Approver allows the call without asking anybody, such as one of
+	// the request's Rules, or nil. The place to which a path of the call leads must be one for
+	// which the rule allows it. Its text is recorded. It has no JSON form.
+	Rule *session.Rule `json:"-"`
 	// By names the person who decides, and From the means, such as "terminal"; ""
 	// means [Decide]. Both are recorded.
 	By   string `json:"by,omitempty"`
@@ -390,6 +394,9 @@ func (d Decision) approval() session.Approval {
 	a := session.Approval{Allowed: d.Allow, By: d.By, From: d.From, Decided: cmp.Or(d.Decided, session.DeciderProgram), Remember: d.Remember}
 	if d.Allow {
 		a.Edited = d.Arguments
+		if d.Rule != nil {
+			a.Rule, a.Decided = d.Rule.String(), session.DeciderRule
+		}
 		return a
 	}
 	a.Reason, _ = output.Sanitize(d.Reason)
@@ -409,6 +416,9 @@ const someone = "someone"
 func (d Decision) check(call item.Item) error {
 	if d.Decided == session.DeciderUnanswered && (d.Allow || d.Remember != nil) {
 		return fmt.Errorf("%w: nobody answered, so nobody has allowed it", ErrMeaningless)
+	}
+	if d.Rule != nil {
+		return fmt.Errorf("%w: it sets Rule, which only an Approver may", ErrMeaningless)
 	}
 	if d.Later {
 		return fmt.Errorf("%w: it sets Later, but the call already waits", ErrMeaningless)

@@ -49,7 +49,7 @@ func (a *Agent) Invoke(ctx context.Context, s *session.Session, t tool.Tool, cal
 		}
 	}
 	seen := ToolCall{tool: t, Session: s.ID(), Call: call, Annotations: tool.AnnotationsOf(t), Started: time.Now()}
-	seen.Verdict, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()))
+	seen.Verdict, _, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()))
 	if !seen.Verdict.Allowed {
 		seen.Ended, seen.Failure, seen.Error = time.Now(), tool.NotRun, cmp.Or(seen.Verdict.Reason, nobodyAnswered)
 		return refusedOutcome(&seen), after(ctx, "CallRefused", a.Hooks, callRefused, &seen)

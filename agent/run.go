@@ -71,6 +71,7 @@ type Run struct {
 	around  *scope // the state of the parent run, for a subagent
 	depth   int
 	asking  sync.Mutex // held while an approver is asked
+	ruled   sync.Map   // the rules by which an approver allowed calls, by the numbers of the calls
 	read    readCall
 	asks    context.Context // the context of requests to the model, reused if there are no hooks
 	meta    *endpoint.Meta  // of asks; answers is the number of answers it had counted

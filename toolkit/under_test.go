@@ -69,15 +69,18 @@ func TestAnswerIsAboutThePlace(t *testing.T) {
 	}
 	deny := []session.Rule{under(session.Deny, "secret")}
 	like, other := under(session.Allow, "pub"), under(session.Allow, "elsewhere")
+	like.Tool = "append_to_*" // bound to no tool
 	for name, test := range map[string]struct {
 		rules  []session.Rule
 		answer agent.Decision
 		leads  bool
 	}{
 		"a person, no rule":         {nil, agent.Decision{Decided: session.DeciderPerson}, true},
+		"nothing changed":           {nil, agent.Decision{Rule: &like}, false},
 		"a person":                  {deny, agent.Decision{Decided: session.DeciderPerson}, false},
 		"a program":                 {deny, agent.Decision{}, false},
 		"a person, about a folder":  {nil, agent.Decision{Decided: session.DeciderPerson, Remember: &like}, false},
+		"a rule of the approver":    {nil, agent.Decision{Rule: &like}, false},
 		"a person, about others":    {nil, agent.Decision{Decided: session.DeciderPerson, Remember: &other}, true},
 		"a person, other arguments": {deny, agent.Decision{Decided: session.DeciderPerson, Arguments: `{"path":"pub/d/f","content":"y"}`}, false},
 	} {
@@ -90,6 +93,9 @@ func TestAnswerIsAboutThePlace(t *testing.T) {
 				t.Fatal(err)
 			}
 			swap := func() {
+				if name == "nothing changed" {
+					return
+				}
 				d := filepath.Join(k.Dir, "pub", "d")
 				if err := errors.Join(os.RemoveAll(d), os.Symlink("../secret", d)); err != nil {
 					t.Error(err)
@@ -109,6 +115,9 @@ func TestAnswerIsAboutThePlace(t *testing.T) {
 			}
 			if got := k.Content("secret/f"); (got != "secret\n") != test.leads {
 				t.Errorf("secret/f: %q", got)
+			}
+			if name == "nothing changed" && k.Content(path) != "public\nx" {
+				t.Error("the call did not run")
 			}
 		})
 	}

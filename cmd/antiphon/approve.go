@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,8 +149,12 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 		return agent.Decision{}, err
 	}
 	defer done()
-	if q.Allows(p.liked...) {
-		return byPerson(agent.Decision{Allow: true}, "terminal, by an answer before"), nil
+	const before = "terminal, by an answer before"
+	if i := slices.IndexFunc(p.liked, func(r session.Rule) bool { return q.Allows(r) }); i >= 0 {
+		return byRule(p.liked[i], before), nil
+	}
+	if q.Allows(p.liked...) { // several rules together allow a command
+		return byPerson(agent.Decision{Allow: true}, before), nil
 	}
 	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of)
 	v, err := p.answer(ctx, q, s)
@@ -373,6 +378,11 @@ func accountName() string {
 func byPerson(v agent.Decision, how string) agent.Decision {
 	v.Decided, v.By, v.From = session.DeciderPerson, thePerson, how
 	return v
+}
+
+// byRule records that a rule decided, and how it came about: nobody was asked about this call.
+func byRule(rule session.Rule, how string) agent.Decision {
+	return agent.Decision{Allow: true, Rule: &rule, Decided: session.DeciderRule, From: how}
 }
 
 // profileOf says in words with which profile of the sandbox a rule covers commands, unless it

@@ -138,3 +138,15 @@ func TestApprovalTimeIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerBeforeIsARule proves that a call which an answer before allows is recorded as allowed by its
+// rule, which then also holds for the place that the call opens, and not as one that a person was asked about. A1
+func TestAnswerBeforeIsARule(t *testing.T) {
+	t.Parallel()
+	p := newPerson(stdio{in: strings.NewReader(""), out: io.Discard, err: io.Discard})
+	p.liked = []session.Rule{{Verdict: session.Allow, Tool: "other*"}, {Verdict: session.Allow, Tool: "append_*", Member: "path", Under: "pub"}}
+	d, err := p.approve(t.Context(), agent.ApprovalRequest{Call: tool.Call{Name: "append_to_file", Arguments: `{"path":"pub/f"}`}})
+	if err != nil || !d.Allow || d.Rule == nil || d.Rule.Under != "pub" || d.Decided != session.DeciderRule || d.By != "" {
+		t.Errorf("%+v %v", d, err)
+	}
+}
