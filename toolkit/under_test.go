@@ -25,9 +25,9 @@ import (
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
 )
 
-// A1: a link on the way to files that other programs obey, which was put there after the question
-// about the call, leads no write to them: nobody was asked about these.
-func TestWriteThroughNewLink(t *testing.T) {
+// A1: a link on the way to files that other programs obey leads no write to them, whether it was there
+// before the question about the call or not: nobody was asked about these.
+func TestWriteThroughLink(t *testing.T) {
 	k := kittest.New(t)
 	k.Write(".git/hooks/x", "theirs")
 	if err := os.Symlink(".git/hooks", filepath.Join(k.Dir, "folder")); err != nil {
@@ -44,6 +44,51 @@ func TestWriteThroughNewLink(t *testing.T) {
 	}
 	if got := k.Content(".git/hooks/x"); got != "theirs" {
 		t.Errorf("written through the link: %q", got)
+	}
+}
+
+// A1: a link that is put on the way after somebody allowed a call, and stays there, leads it to nothing
+// private: the question was about another file.
+func TestReadThroughNewLink(t *testing.T) {
+	k := kittest.New(t)
+	k.Write("home/.ssh/f", "a key")
+	k.Write("home/pub/d/f", "public")
+	k.Files.Home(filepath.Join(k.Dir, "home"))
+	one := &swapped{swap: func() {
+		d := filepath.Join(k.Dir, "home", "pub", "d")
+		if err := errors.Join(os.RemoveAll(d), os.Symlink("../.ssh", d)); err != nil {
+			t.Error(err)
+		}
+	}}
+	var err error
+	if one.Tool, err = toolkit.New("read_file", toolkit.Deps{Files: k.Files}); err != nil {
+		t.Fatal(err)
+	}
+	call, err := item.New(&item.FunctionCall{CallID: "c", Name: "read_file", Arguments: `{"path":"home/pub/d/f"}`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &agent.Agent{
+		Model: agenttest.Script(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done"))), Tools: []tool.Tool{one},
+		Policy: agent.Policy{Ask: []string{"read_file"}, Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+			return agent.Decision{Allow: true, Decided: session.DeciderPerson}, nil
+		}},
+	}
+	s := session.New()
+	if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+		t.Fatal(err)
+	}
+	outputs := 0
+	for _, e := range s.Log() {
+		if out, ok := e.Body.(session.CallOutput); ok {
+			outputs++
+			if text := out.Item.JSON(); !out.Failed || strings.Contains(text, "a key") || !strings.Contains(text, "nobody was asked about") {
+				t.Errorf("%s", text)
+			}
+		}
+	}
+	if outputs != 1 {
+		t.Errorf("%d outputs", outputs)
 	}
 }
 
@@ -194,7 +239,7 @@ func TestUnderIsNotRaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	worked := 0
+	worked, met := 0, 0
 	for _, e := range s.Log() {
 		out, ok := e.Body.(session.CallOutput)
 		if !ok {
@@ -205,10 +250,13 @@ func TestUnderIsNotRaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := o.Output.Display()
-		if !out.Failed {
+		switch {
+		case !out.Failed:
 			worked++
+		case strings.Contains(text, "a link on the way"), strings.Contains(text, "a rule denies"), strings.Contains(text, "on the way"):
+			met++
 		}
-		if !out.Failed && (strings.Contains(text, "SECRET") || strings.Contains(text, "hidden")) {
+		if strings.Contains(text, "SECRET") || strings.Contains(text, "hidden") { // an error may also show what is in a file
 			t.Errorf("%s: %s", out.CallID, text)
 		}
 	}
@@ -220,5 +268,8 @@ func TestUnderIsNotRaced(t *testing.T) {
 	if worked == 0 {
 		t.Error("no call worked")
 	}
-	t.Logf("%d of %d calls worked", worked, len(calls))
+	if met == 0 {
+		t.Error("no call met the link")
+	}
+	t.Logf("%d of %d calls worked, %d met the link", worked, len(calls), met)
 }

@@ -128,8 +128,8 @@ func openOne(r Root) (*openRoot, error) {
 	return o, nil
 }
 
-// realOf returns the path of an open directory with symbolic links resolved. A program may
-// change the links meanwhile.
+// realOf returns the path of a root's open directory with symbolic links resolved. A program may
+// change the links meanwhile. Of a directory in a root, see [openRoot.realOf].
 func realOf(dir *os.Root, abs string) (string, error) {
 	real, err := filepath.EvalSymlinks(abs)
 	if err != nil {

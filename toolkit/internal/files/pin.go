@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/antiphon-go/antiphon/tool"
@@ -37,8 +38,8 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 		in, err := f.Resolve(folder)
 		return err == nil && lies(real, in.unlinked())
 	})
-	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.Private(p) {
-		err = errors.New("the path leads to a place that nobody was asked about: " + why)
+	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.privateAt(p, p.unlinked()) {
+		err = errors.New("a symbolic link on the way leads to a place that nobody was asked about; read the file itself, which asks because " + why)
 	}
 	if why := f.protectedAt(real); err == nil && writing && why != "" && why != f.protectedAt(p.unlinked()) {
 		err = fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", real)
@@ -55,6 +56,7 @@ const mostLinks = 40
 
 var (
 	errManyLinks = errors.New("too many symbolic links")
+	errMoved     = errors.New("the path leads elsewhere than before it was opened: another program has changed a link or a directory on the way")
 	errEscape    = errors.New("path escapes from parent") // as os.Root says it; see isEscape
 )
 
@@ -98,7 +100,7 @@ func (p Place) open(rel string) (*openRoot, error) {
 		return nil, err
 	}
 	r := &openRoot{Root: p.in().Root, dir: dir, isDefault: p.in().isDefault, in: p.in().in}
-	if r.real, err = realOf(dir, at.Path()); err != nil {
+	if r.real, err = p.in().realOf(dir, at.Rel); err != nil {
 		_ = dir.Close()
 		return nil, err
 	}
@@ -106,6 +108,62 @@ func (p Place) open(rel string) (*openRoot, error) {
 		r.in += rel + "/"
 	}
 	return r, nil
+}
+
+// realOf returns the path of a directory that was opened at rel in r, with symbolic links
+// resolved.
+func (r *openRoot) realOf(dir *os.Root, rel string) (string, error) {
+	real, err := filepath.EvalSymlinks(filepath.Join(r.real, filepath.FromSlash(rel)))
+	if err != nil {
+		return "", err
+	}
+	in, err := filepath.Rel(r.real, real)
+	if err != nil || !filepath.IsLocal(in) {
+		return "", errEscape
+	}
+	return real, r.leads(in, dir)
+}
+
+// leads returns an error unless a path in r leads to an open directory without a symbolic link. A
+// program may change links at any time, so each name is looked at in the open directory that
+// has it: a look at the whole path follows what the links on the way are at that moment.
+func (r *openRoot) leads(in string, dir *os.Root) (err error) {
+	at := r.dir
+	defer func() {
+		if at != r.dir {
+			err = errors.Join(err, at.Close())
+		}
+	}()
+	for name := range strings.SplitSeq(in, string(filepath.Separator)) {
+		found, err := at.Lstat(name)
+		if err != nil {
+			return err
+		}
+		next, err := at.OpenRoot(name)
+		if err != nil {
+			return err
+		}
+		if at != r.dir {
+			_ = at.Close()
+		}
+		at = next
+		opened, err := at.Stat(".")
+		if err != nil {
+			return err
+		}
+		if !os.SameFile(found, opened) { // the name is a link, or is another directory now
+			return errMoved
+		}
+	}
+	here, err := at.Stat(".")
+	if err != nil {
+		return err
+	}
+	there, err := dir.Stat(".")
+	if err == nil && !os.SameFile(here, there) {
+		err = errMoved
+	}
+	return err
 }
 
 // pinned returns a place in its open directory r or, if it is a directory, in itself. If it

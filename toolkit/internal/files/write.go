@@ -71,7 +71,7 @@ func (f *Files) Hold(p Place) (held Place, release func() error, err error) {
 	if err != nil {
 		return Place{}, nil, err
 	}
-	real, err := realOf(dir, parent.Path())
+	real, err := p.in().realOf(dir, parent.Rel)
 	if err == nil {
 		r := &openRoot{Root: p.in().Root, dir: dir, isDefault: p.in().isDefault, abs: []string{parent.Path()}, real: real, in: p.in().in}
 		if parent.Rel != "." {
