@@ -517,19 +517,21 @@ func (j *job) record() StoredObject {
 }
 
 // follow sends the events after event number after, each as it occurs, until the
-// last one or until the response is cancelled.
+// last one or until the response is cancelled. What has ended is sent to its end, also when ctx
+// is done: the server may stop.
 func (j *job) follow(ctx context.Context, after int, send func(api.Event) error) error {
 	for next := after + 1; ; {
+		gone := ctx.Err()
 		j.mu.Lock()
 		if j.changed == nil {
 			j.changed = make(chan struct{})
 		}
 		events, ended, changed := j.rec.Events, j.told(), j.changed
 		j.mu.Unlock()
+		if gone != nil && !ended {
+			return gone
+		}
 		for ; next < len(events); next++ {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
 			if err := send(events[next]); err != nil {
 				return err
 			}
@@ -539,7 +541,6 @@ func (j *job) follow(ctx context.Context, after int, send func(api.Event) error)
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-changed:
 		}
 	}

@@ -67,7 +67,6 @@ func left(rec StoredObject, cancelled bool) StoredObject {
 		rec.Response = r
 		return rec
 	}
-	w.breakOff()
 	_ = w.Interrupt(serverError, "The server ended before the response did. What was complete is kept, and the response can be continued.")
 	rec.Response = w.Response()
 	if n := len(rec.Events); n > 0 && continuesEvents(rec.Events, all) && w.err == nil {

@@ -518,8 +518,10 @@ func (w *Writer) Incomplete(reason string) error {
 }
 
 // Interrupt ends a response early for a reason that the API has no word for, which the
-// error of the response tells. What was written is kept.
+// error of the response tells. What was written is kept, and so is the text so far of a message
+// that [Writer.Relay] has passed on in part.
 func (w *Writer) Interrupt(code, message string) error {
+	w.breakOff()
 	w.end(item.StatusIncomplete)
 	w.response.Error = &api.APIError{Code: code, Message: message}
 	w.response.Extra.Delete("error")

@@ -19,7 +19,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -174,13 +176,14 @@ func TestGatewayLeftOnPostgres(t *testing.T) {
 	killAtPlaces(t, "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host="+host[1])
 }
 
-func killAtPlaces(t *testing.T, place string) {
+// leftBy starts a gateway whose upstream stalls after so many events, if they are not 0.
+func leftBy(t *testing.T, place string) (l *leftServer, stall *atomic.Int64) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "left-") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // it is a temporary folder
 	if place == "" {
 		place = filepath.Join(dir, "s.db")
 	}
@@ -190,9 +193,9 @@ func killAtPlaces(t *testing.T, place string) {
 		item.Must(&item.Message{ID: "msg_2", Role: item.RoleAssistant, Status: item.StatusCompleted, Content: item.Parts(&item.OutputText{Text: "Three four.", Annotations: "[]", Logprobs: "[]"})}),
 	)
 	never := make(chan struct{})
-	var stall atomic.Int64 // after so many events, if it is not 0
+	stall = new(atomic.Int64)
 	up := agenttest.NewServer(t)
-	defer close(never)
+	t.Cleanup(func() { close(never) })
 	up.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
 		if strings.Contains(string(r.Body), "go on") {
 			return agenttest.Completed(item.Assistant("Well."))
@@ -205,9 +208,16 @@ func killAtPlaces(t *testing.T, place string) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "sock"))
 	}}
-	l := &leftServer{t: t, dir: dir, store: place, up: up, spec: apispec.Load(t), client: &http.Client{Transport: transport}}
+	l = &leftServer{t: t, dir: dir, store: place, up: up, spec: apispec.Load(t), client: &http.Client{Transport: transport}}
 	l.start()
 	l.text(http.MethodPost, "responses", `{"model":"m","input":"go on"}`) // the server is there
+	return l, stall
+}
+
+func killAtPlaces(t *testing.T, place string) {
+	t.Helper()
+	l, stall := leftBy(t, place)
+	up := l.up
 	all := len(l.read(l.ask(http.MethodPost, "responses", `{"model":"m","input":"all","stream":true}`), 1000))
 	step := 3
 	if testing.Short() {
@@ -256,11 +266,62 @@ func killAtPlaces(t *testing.T, place string) {
 			}
 		}
 	}
-	if err := l.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Error(err)
+	l.interrupt()
+}
+
+// A gateway that is told to end leaves responses that are incomplete, with the items that were
+// complete, and says so to clients that are there. J1
+func TestGatewayDrained(t *testing.T) {
+	l, stall := leftBy(t, "")
+	all := len(l.read(l.ask(http.MethodPost, "responses", `{"model":"m","input":"all","stream":true}`), 1000))
+	step := 5
+	if testing.Short() {
+		step = 15
+	}
+	for n := 2; n < all; n += step {
+		t.Logf("ended after %d of %d events", n, all)
+		stall.Store(int64(n))
+		var streams []*http.Response
+		var seen [][]api.Event
+		begin := func(more int, body string) {
+			streams = append(streams, l.ask(http.MethodPost, "responses", body))
+			seen = append(seen, l.read(streams[len(streams)-1], n+more))
+		}
+		begin(0, `{"model":"m","input":"front","stream":true}`)
+		begin(1, `{"model":"m","input":"back","stream":true,"background":true}`) // one more says that it is queued
+		id := func(events []api.Event) string {
+			r, err := events[0].Response()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.ID
+		}
+		streams = append(streams, l.ask(http.MethodGet, fmt.Sprintf("responses/%s?stream=true&starting_after=1", id(seen[1])), ""))
+		seen = append(seen, slices.Concat(seen[1][:2], l.read(streams[2], n-1)))
+		var ended sync.WaitGroup
+		for i := range streams {
+			ended.Go(func() { seen[i] = append(seen[i], l.read(streams[i], 1000)...) })
+		}
+		l.interrupt()
+		ended.Wait()
+		l.start()
+		for i, events := range seen {
+			streams[i].Body.Close()
+			whole := slices.DeleteFunc(finished(events), func(it item.Item) bool { return it.Status() == item.StatusIncomplete })
+			l.sum(events, l.left(id(events), whole))
+		}
+	}
+	l.interrupt()
+}
+
+// interrupt tells the server to end, and waits.
+func (l *leftServer) interrupt() {
+	l.t.Helper()
+	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		l.t.Error(err)
 	}
 	if err := l.cmd.Wait(); err != nil {
-		t.Error(err)
+		l.t.Error(err)
 	}
 }
 

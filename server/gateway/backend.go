@@ -59,43 +59,7 @@ type Backend struct {
 	ups   []*upstream
 	seals seals
 
-	mu      sync.Mutex
-	running int
-	idle    chan struct{} // closed when the last response ends, if somebody waits
-}
-
-// Drain waits until no response is being made, or until ctx is done. It is for the end of
-// a server that accepts no more requests.
-func (b *Backend) Drain(ctx context.Context) {
-	b.mu.Lock()
-	if b.running == 0 {
-		b.mu.Unlock()
-		return
-	}
-	if b.idle == nil {
-		b.idle = make(chan struct{})
-	}
-	idle := b.idle
-	b.mu.Unlock()
-	select {
-	case <-idle:
-	case <-ctx.Done():
-	}
-}
-
-// run counts a response until the result is called.
-func (b *Backend) run() (done func()) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.running++
-	return func() {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.running--; b.running == 0 && b.idle != nil {
-			close(b.idle)
-			b.idle = nil
-		}
-	}
+	running running
 }
 
 // upstream is an Upstream in use.
@@ -233,7 +197,12 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err := b.mayName(ctx, r); err != nil {
 		return err
 	}
-	defer b.run()()
+	p := &passage{b: b, r: r, w: w, record: Record{Model: r.Model, Time: b.now()}}
+	ctx, leave, err := b.running.enter(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	list, err := b.candidates(r.Model)
 	if err != nil {
 		return err
@@ -246,7 +215,6 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	} else {
 		ctx = endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget())
 	}
-	p := &passage{b: b, r: r, w: w, record: Record{Model: r.Model, Time: b.now()}}
 	return p.ask(ctx, list)
 }
 
@@ -310,6 +278,9 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 		}
 	}
 	p.made()
+	if errors.Is(context.Cause(ctx), errDrained) && !p.w.Ended() {
+		return p.stopped()
+	}
 	err := unavailable(rest)
 	if failure != nil {
 		err = p.b.told(failure, p.r)
