@@ -22,10 +22,15 @@ import (
 )
 
 func (t *tracer) beforeModel(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.model, c.Request.Model, c.Started)
+	ctx, o := t.start(ctx, t.model, excerpt.Name(c.Request.Model), c.Started)
 	if o != nil {
-		o.span.SetAttributes(serverOf(c.Endpoint)...)
-		o.span.SetAttributes(keyRequestModel.String(c.Request.Model), keyConversation.String(c.Session), keyTurn.Int(c.Turn), keyDepth.Int(c.Depth))
+		o.span.SetAttributes(keyRequestModel.String(excerpt.Name(c.Request.Model)))
+		if c.Session != "" {
+			o.span.SetAttributes(keyConversation.String(c.Session))
+		}
+		if c.Turn > 0 { // it is of a run
+			o.span.SetAttributes(keyTurn.Int(c.Turn), keyDepth.Int(c.Depth))
+		}
 		ctx, o.meta = endpoint.WithMeta(ctx)
 	}
 	return ctx, nil
@@ -41,12 +46,13 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 		if c.Request != nil { // a hook may have removed it
 			model = c.Request.Model
 		}
-		t.meter.answered(ctx, c, class, t.labels(opModel, append(serverOf(c.Endpoint), keyRequestModel.String(model))...))
+		t.meter.answered(ctx, c, class, t.labels(opModel, append(serverOf(c.Endpoint), keyRequestModel.String(excerpt.Name(model)))...))
 	}
 	o := opened(ctx, t.model)
 	if o == nil {
 		return nil
 	}
+	o.span.SetAttributes(serverOf(c.Endpoint)...)
 	t.asked(o.span, c.Request)
 	t.replied(o.span, c)
 	reached(o, c.Err)
@@ -62,7 +68,7 @@ func (t *tracer) asked(span trace.Span, req *api.Request) {
 	if req == nil {
 		return
 	}
-	attrs := []attribute.KeyValue{keyRequestModel.String(req.Model), keyStream.Bool(true)} // a run always streams
+	attrs := []attribute.KeyValue{keyRequestModel.String(excerpt.Name(req.Model)), keyStream.Bool(true)} // a run always streams
 	if kind := outputType(req); kind != "" {
 		attrs = append(attrs, keyOutputType.String(kind))
 	}

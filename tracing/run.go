@@ -8,19 +8,14 @@ import (
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/internal/excerpt"
-	"github.com/antiphon-go/antiphon/internal/traceparent"
 	"github.com/antiphon-go/antiphon/session"
 )
 
 func (t *tracer) beforeRun(ctx context.Context, c *agent.RunCall) (context.Context, error) {
-	if carried := traceparent.Of(ctx); carried != nil && !trace.SpanContextFromContext(ctx).IsValid() {
-		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(carried))
-	}
 	ctx, o := t.start(ctx, t.run, t.Agent, c.Started)
 	if o != nil {
 		o.span.SetAttributes(keyConversation.String(c.Session), keyDepth.Int(c.Depth), keyRequestModel.String(c.Model))

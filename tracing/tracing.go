@@ -14,11 +14,13 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/internal/excerpt"
+	"github.com/antiphon-go/antiphon/internal/traceparent"
 )
 
 // scope is the name of this package in OpenTelemetry.
@@ -67,6 +69,9 @@ type operation struct {
 // agent that is a tool are children of the span of the tool's call. Such an agent
 // needs the hooks in its own Agent; they may come from the same New, or from another
 // one with the agent's name.
+//
+// BeforeModel and AfterModel also serve the Hooks of package server/gateway, whose spans are those
+// of model calls.
 func New(o Options) agent.Hooks {
 	o.Provider = cmp.Or(o.Provider, "openai")
 	if o.TracerProvider == nil {
@@ -101,6 +106,9 @@ type open struct {
 // start opens a span. It returns nil if the span is not recorded; such a span need
 // not be ended.
 func (t *tracer) start(ctx context.Context, op *operation, what string, at time.Time) (context.Context, *open) {
+	if carried := traceparent.Of(ctx); carried != nil && !trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(carried))
+	}
 	name := op.name
 	if what != "" {
 		name += " " + what

@@ -120,15 +120,6 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
 	}
-	if s.agents != nil {
-		end, err := c.trace(s.agents.Agents, env, s.agents.Log)
-		if err != nil {
-			return err
-		}
-		defer end()
-	} else if c.OTLP != "" {
-		return usage(errNoSpans)
-	}
 	table, err := c.table(env)
 	if err != nil {
 		return err
@@ -141,6 +132,14 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
+	if len(ups) > 0 {
+		s.upstreams = c.gateway(ups, costs, std, hide)
+	}
+	end, err := s.traced(&c.traceFlags, env)
+	if err != nil {
+		return err
+	}
+	defer end()
 	l, err := c.listen(ctx, env)
 	if err != nil {
 		return err
@@ -161,7 +160,6 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	}
 	if len(ups) > 0 {
 		c.sayUpstreams(std.err, "antiphon: ", ups)
-		s.upstreams = c.gateway(ups, costs, std, hide)
 	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }

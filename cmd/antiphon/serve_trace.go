@@ -27,16 +27,15 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/tracing"
 )
 
 // traceFlags say where the spans of runs are sent. An address in the environment alone sends
 // nothing: it may be there for another program.
 type traceFlags struct {
-	OTLP string `name:"otlp-endpoint" placeholder:"URL" help:"Send the spans of agents' runs, without contents, to a collector of OpenTelemetry by OTLP over HTTP, such as http://127.0.0.1:4318. Headers for it are in OTEL_EXPORTER_OTLP_HEADERS."`
+	OTLP string `name:"otlp-endpoint" placeholder:"URL" help:"Send the spans of agents' runs and of responses of upstreams, without contents, to a collector of OpenTelemetry by OTLP over HTTP, such as http://127.0.0.1:4318. Headers for it are in OTEL_EXPORTER_OTLP_HEADERS."`
 }
-
-var errNoSpans = errors.New("--otlp-endpoint: it needs an agent, because spans are about the runs of agents")
 
 // otlpHeaders is the standard variable with headers for the collector.
 const otlpHeaders = "OTEL_EXPORTER_OTLP_HEADERS"
@@ -44,8 +43,9 @@ const otlpHeaders = "OTEL_EXPORTER_OTLP_HEADERS"
 // mostFlush is how long the end of the server waits for the last spans.
 const mostFlush = 5 * time.Second
 
-// trace gives the agents hooks that send spans. end sends the last ones.
-func (c *traceFlags) trace(list []agents.Agent, env environment, failed func(error)) (end func(), err error) {
+// trace gives the agents, and a gateway that may be nil, hooks that send spans. end sends the last
+// ones.
+func (c *traceFlags) trace(list []agents.Agent, up *gateway.Backend, env environment, failed func(error)) (end func(), err error) {
 	if c.OTLP == "" {
 		return func() {}, nil
 	}
@@ -58,6 +58,9 @@ func (c *traceFlags) trace(list []agents.Agent, env environment, failed func(err
 	for i := range list {
 		list[i].Hooks = append([]agent.Hooks{tracing.New(tracing.Options{TracerProvider: p, Agent: list[i].Name})}, list[i].Hooks...)
 	}
+	if up != nil {
+		up.Hooks = tracing.New(tracing.Options{TracerProvider: p})
+	}
 	return func() {
 		ctx, stop := context.WithTimeout(context.Background(), mostFlush)
 		defer stop()
@@ -65,6 +68,14 @@ func (c *traceFlags) trace(list []agents.Agent, env environment, failed func(err
 			failed(err)
 		}
 	}, nil
+}
+
+// traced is trace for what is served.
+func (s *serving) traced(c *traceFlags, env environment) (end func(), err error) {
+	if s.agents == nil {
+		return c.trace(nil, s.upstreams, env, s.upstreams.Log)
+	}
+	return c.trace(s.agents.Agents, s.upstreams, env, s.agents.Log)
 }
 
 // exporter sends spans by OTLP, as JSON. OpenTelemetry's own exporter links gRPC, for which each

@@ -14,21 +14,19 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// Headers that HTTP does not allow are refused at the start, and so are spans where no agent is.
+// Headers that HTTP does not allow are refused at the start.
 func TestWrongTraces(t *testing.T) {
 	t.Parallel()
 	if _, err := newExporter("http://127.0.0.1:4318", "bad name=x", nil); err == nil {
 		t.Error("a header with a blank in its name was taken")
-	}
-	o := program(t, "serve", "--upstream", "http://127.0.0.1:1/v1", "--otlp-endpoint", "http://127.0.0.1:4318")
-	if o.code != exitUsage || !strings.Contains(o.err, "it needs an agent") {
-		t.Errorf("exit code %d: %s", o.code, o.err)
 	}
 }
 
@@ -63,7 +61,7 @@ func TestServeTraces(t *testing.T) {
 	ask := func(c traceFlags, env environment, times int) (failures []error) {
 		t.Helper()
 		b := &agents.Backend{Agents: []agents.Agent{{Name: "it", Config: host.Config{File: file, Trust: trust.Everything, Sandbox: "full"}}}}
-		end, err := c.trace(b.Agents, env, func(err error) {
+		end, err := c.trace(b.Agents, nil, env, func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, err)
@@ -129,5 +127,36 @@ func TestServeTraces(t *testing.T) {
 	}
 	if _, err := newExporter("https://x.example", "novalue", nil); err == nil {
 		t.Error("a header without a value is accepted")
+	}
+}
+
+// A response of an upstream has one span, also where no agent is served.
+func TestUpstreamTraces(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 10)
+	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- string(body)
+	}))
+	defer collector.Close()
+	up := agenttest.NewServer(t, agenttest.Completed(item.Assistant("secret")))
+	t.Run("serve", func(t *testing.T) {
+		base, _ := gatewayOf(t, nil, "--upstream", up.URL, "--otlp-endpoint", collector.URL, "--store", filepath.Join(t.TempDir(), "s.db"))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/responses", strings.NewReader(`{"model":"m","input":"secret"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := collector.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	})
+	if sent := <-got; strings.Count(sent, `"chat m"`) != 1 || strings.Contains(sent, "secret") || len(got) > 0 {
+		t.Errorf("%s", sent)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -50,6 +51,12 @@ type Backend struct {
 	// Cost, if set, returns what tokens of a model cost at a base URL, or 0 if that is not
 	// known. The model is the one that the upstream was asked for. It counts in limits of cost.
 	Cost func(model, baseURL string, used *api.Usage) float64
+	// Hooks observe responses: BeforeModel is called before the upstreams are asked, and AfterModel
+	// when the response has ended, once for each response, whatever the number of upstreams. An
+	// error of BeforeModel refuses the request, and one of AfterModel is logged. The other hooks
+	// are not called. Those of package tracing make spans. Their measurements are by the model, whose
+	// name clients choose: bound it, or give them a MeterProvider that does nothing.
+	Hooks agent.Hooks
 	// Log receives errors that clients are not told. It may be nil.
 	Log func(error)
 	// Now returns the time. Nil means time.Now.
@@ -215,7 +222,12 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	} else {
 		ctx = endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget())
 	}
-	return p.ask(ctx, list)
+	if ctx, err = p.observed(ctx); err != nil {
+		return err
+	}
+	err = p.ask(ctx, list)
+	p.observe(ctx, err)
+	return err
 }
 
 // CheckChat implements [server.ChatChecker]. Only an upstream that is asked by Chat Completions
@@ -251,12 +263,14 @@ type passage struct {
 	w      *server.Writer
 	record Record
 	sent   bool // something of an upstream's answer was passed on
+
+	seen    agent.ModelCall // for Hooks
+	failure error           // of the upstreams
 }
 
 // ask asks the upstreams until one answers. Of several failures the client is told the
 // first one: it is about the upstream that its model names first.
 func (p *passage) ask(ctx context.Context, list []*upstream) error {
-	var failure error
 	var rest time.Duration // until an upstream that is left out may be asked again
 	for i, u := range list {
 		if wait := u.breaker.rests(p.b.now()); wait > 0 {
@@ -268,10 +282,11 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 		}
 		err := p.askOne(ctx, u, i < len(list)-1)
 		if err == nil {
+			p.failure = nil
 			return nil
 		}
-		if failure == nil || p.sent {
-			failure = err
+		if p.failure == nil || p.sent {
+			p.failure = err
 		}
 		if p.sent || ctx.Err() != nil || !elsewhere(err) {
 			break
@@ -282,8 +297,8 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 		return p.stopped()
 	}
 	err := unavailable(rest)
-	if failure != nil {
-		err = p.b.told(failure, p.r)
+	if p.failure != nil {
+		err = p.b.told(p.failure, p.r)
 	}
 	if p.w.Response().Status != "" {
 		err = inResponse(err)
@@ -366,6 +381,9 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 			p.w.Header = passedOn(meta.Latest().Header)
 			p.w.Note(p.record.json())
 			p.sent = true
+		}
+		if p.seen.First.IsZero() && ev.Type != api.EventCreated && ev.Type != api.EventInProgress && ev.Type != api.EventQueued {
+			p.seen.First = p.b.now()
 		}
 		if err := p.w.Relay(ev); err != nil {
 			return &broken{err}
