@@ -181,7 +181,9 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if err != nil && command.Selected().Name != "version" {
 		return report(std, hide, args, err)
 	}
-	own.unalias(command)
+	if err := own.unalias(command, host.Environ(env)); err != nil {
+		return report(std, hide, args, err)
+	}
 	full := own.over(host.Environ(env))
 	if err == nil && asksEndpoints(command.Command()) {
 		if full, err = own.withKept(full, std.err); err != nil {

@@ -57,6 +57,8 @@ type settings struct {
 	said  map[string]string // the values, by the variable that they stand for
 	given map[string]bool   // those that no variable overrides
 
+	at string // the base URL that the model names for itself, or ""
+
 	// endpoints and models are the names that the person gave to base URLs, and to models with
 	// or without an endpoint, as in MODEL@ENDPOINT.
 	endpoints, models map[string]string
@@ -112,8 +114,12 @@ func (s *settings) parse(text []byte) error {
 			}
 		}
 		if name, at := s.model(s.said["OPENAI_MODEL"]); name != "" {
-			s.said["OPENAI_MODEL"] = name
-			if at != "" && s.said["OPENAI_BASE_URL"] == "" {
+			s.said["OPENAI_MODEL"], s.at = name, at
+			switch base := s.said["OPENAI_BASE_URL"]; {
+			case at == "":
+			case base != "" && base != at:
+				return bad("the model is asked at "+at+", and base_url is "+base, "leave base_url out, or name a model without an endpoint")
+			default:
 				s.said["OPENAI_BASE_URL"] = at
 			}
 		}
@@ -226,8 +232,9 @@ func (s *settings) model(name string) (model, baseURL string) {
 	return model, ""
 }
 
-// unalias replaces names in --model and --base-url by what they stand for.
-func (s *settings) unalias(command *kong.Context) {
+// unalias replaces names in --model and --base-url by what they stand for. It fails if the model of the
+// settings would be asked at another place than they name, because a variable names one.
+func (s *settings) unalias(command *kong.Context, env environment) error {
 	flags := map[string]reflect.Value{}
 	for _, group := range command.Selected().AllFlags(false) {
 		for _, f := range group {
@@ -240,13 +247,19 @@ func (s *settings) unalias(command *kong.Context) {
 	if based {
 		base.SetString(s.endpoint(base.String()))
 	}
-	if model, ok := flags["model"]; ok {
+	model, modelled := flags["model"]
+	if modelled {
 		name, at := s.model(model.String())
 		model.SetString(name)
 		if based && at != "" && base.String() == "" {
 			base.SetString(at)
 		}
 	}
+	usual := based && modelled && base.String() == "" && model.String() == "" && env["OPENAI_MODEL"] == ""
+	if by := env["OPENAI_BASE_URL"]; usual && s.at != "" && by != "" && by != s.at {
+		return usage(fmt.Errorf("%s asks the model %s at %s, and OPENAI_BASE_URL is another place: unset it, or give --base-url or --model", s.path, s.said["OPENAI_MODEL"], s.at))
+	}
+	return nil
 }
 
 // over returns the environment with the settings where it says nothing.

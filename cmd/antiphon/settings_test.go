@@ -54,6 +54,31 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+// TestModelStaysAtItsEndpoint proves that nothing is sent elsewhere than to the endpoint that the
+// settings name with the model, unless a flag says so.
+func TestModelStaysAtItsEndpoint(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, "no", http.StatusTeapot) }))
+	defer server.Close()
+	const names = ` endpoints="local=http://127.0.0.1:1/v1 router=SERVER/v1"/>`
+	for _, c := range []struct {
+		config, want string
+		env, args    []string
+	}{
+		{`<config model="m@local" base_url="router"`, "the model is asked at http://127.0.0.1:1/v1", nil, nil},
+		{`<config model="m@local"`, "OPENAI_BASE_URL is another place", []string{"OPENAI_BASE_URL=" + server.URL + "/v1"}, nil},
+		{`<config model="m@local"`, "m at ", []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, []string{"--base-url", "router"}},
+		{`<config model="m@router" base_url="router"`, "m at ", nil, nil},
+		{`<config model="m@local"`, "n at ", []string{"OPENAI_BASE_URL=" + server.URL + "/v1", "OPENAI_MODEL=n"}, nil},
+	} {
+		env, _ := withSettings(t, c.config+strings.ReplaceAll(names, "SERVER", server.URL))
+		write(t, "agent.md", "<user>Hi</user>")
+		got := programEnv(t, append(env, c.env...), append([]string{"run", "agent.md"}, c.args...)...)
+		if sent := strings.HasSuffix(c.want, " at "); !strings.Contains(got.err, c.want) || (got.code == exitProvider) != sent || (got.code == exitUsage) == sent {
+			t.Errorf("%s %v %v: want %s\n%+v", c.config, c.env, c.args, c.want, got)
+		}
+	}
+}
+
 // TestBadSettings: a mistake in the settings is named with its place, and nothing runs.
 func TestBadSettings(t *testing.T) {
 	for text, want := range map[string]string{
