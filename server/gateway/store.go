@@ -415,6 +415,9 @@ func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredOb
 // AddLeft implements [server.ProgressStore]. The response is a fork of the conversation, so its
 // session says where that one ended when the response began.
 func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...item.Item) (added bool, err error) {
+	if nils.Is(s.In) || rec.Response == nil {
+		return false, server.ErrNotFound
+	}
 	from, err := s.In.Info(ctx, sessionOf(rec.ID()))
 	if err != nil || rec.Previous == "" || from.Parent != sessionOf(rec.Previous) {
 		return false, err // it was deleted, or changed before the response began
