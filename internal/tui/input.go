@@ -20,6 +20,7 @@ type input struct {
 	file   *os.File
 	kind   string
 	before *term.State // of the terminal
+	modes  string      // those that are changed, for the restorer
 	events chan uv.Event
 	lost   sync.Once // the terminal is gone, and events is closed
 	reader interface {
@@ -37,6 +38,7 @@ func openInput(file *os.File, kind string) (*input, error) {
 
 // resume makes the terminal raw and reads its keys.
 func (in *input) resume() (err error) {
+	modes := modesOf(in.file)
 	before, err := term.MakeRaw(int(in.file.Fd()))
 	if err != nil {
 		return err
@@ -45,7 +47,7 @@ func (in *input) resume() (err error) {
 	if err != nil {
 		return errors.Join(err, term.Restore(int(in.file.Fd()), before))
 	}
-	in.before, in.reader, in.ended, in.paused = before, reader, make(chan struct{}), make(chan struct{})
+	in.before, in.modes, in.reader, in.ended, in.paused = before, modes, reader, make(chan struct{}), make(chan struct{})
 	go in.read(uv.NewTerminalReader(reader, in.kind), in.ended, in.paused)
 	return nil
 }

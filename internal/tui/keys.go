@@ -611,7 +611,7 @@ func (t *Terminal) editText(text, suffix string) (string, error) {
 // away gives the terminal to something else. If it is gone afterwards, that is as if it had gone before.
 func (t *Terminal) away(do func() error) error {
 	t.leave()
-	t.guard.say(paused)
+	t.restorer.say(paused)
 	err := t.in.pause()
 	if err == nil {
 		err = do()

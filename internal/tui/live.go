@@ -16,7 +16,7 @@ func (t *Terminal) redraw() {
 	if err := t.switchFull(width, height); err != nil {
 		t.fail(err)
 	}
-	t.guard.say(t.givesBack())
+	t.restores()
 	if t.full.on {
 		b := t.paint(width, height, t.clock())
 		t.mu.Unlock()

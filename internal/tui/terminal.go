@@ -76,9 +76,9 @@ type Command struct{ Name, Arguments, Help string }
 // Terminal is a terminal with a transcript and a live part. Its methods are safe for
 // concurrent use.
 type Terminal struct {
-	opts  Options
-	in    *input
-	guard *guard // of run, which is the only one to use it until it ends
+	opts     Options
+	in       *input
+	restorer *restorer // of run, which is the only one to use it until it ends
 
 	mu      sync.Mutex
 	screen  screen
@@ -197,7 +197,7 @@ func Open(opts Options) (*Terminal, error) {
 func (t *Terminal) Close() error {
 	close(t.quit)
 	<-t.over
-	t.guard.end()
+	t.restorer.end()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.finish()
@@ -209,13 +209,20 @@ func (t *Terminal) Close() error {
 // abandon gives the terminal back, whatever state it and t are in: what broke may hold the mutex. The live
 // part is removed.
 func (t *Terminal) abandon() {
-	t.guard.end()
+	t.restorer.end()
 	_, _ = io.WriteString(t.opts.Out, t.givesBack()+"\r"+erase)
 	_ = t.in.restore()
 }
 
-// paused tells the guard that the terminal is given back. It is what begins sequences.
+// paused tells the restorer that the terminal is given back. It is what begins sequences.
 const paused = "\x1b"
+
+// restores tells the restorer what gives the terminal back from now on.
+func (t *Terminal) restores() {
+	if t.restorer != nil {
+		t.restorer.say(t.givesBack() + "|" + t.in.modes)
+	}
+}
 
 // givesBack returns what gives the terminal back, but for its mode and the live part.
 func (t *Terminal) givesBack() string {
@@ -303,9 +310,9 @@ func (t *Terminal) run() {
 			t.abandon()
 		}
 	}()
-	t.guard = guarded(t.opts.In, t.opts.Out) // after the first frame, which does not wait for it
+	t.restorer = newRestorer(t.opts.In, t.opts.Out) // after the first frame, which does not wait for it
 	t.mu.Lock()
-	t.guard.say(t.givesBack())
+	t.restores()
 	t.mu.Unlock()
 	events := t.in.events
 	tick := time.NewTicker(tickEvery)

@@ -6,12 +6,12 @@ package tui
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,7 +128,7 @@ const asChild = "ANTIPHON_TUI_CHILD"
 func TestChild(t *testing.T) {
 	how := os.Getenv(asChild)
 	if how == "" {
-		t.Skip("it is run by TestGuard")
+		t.Skip("it is run by TestRestorer")
 	}
 	term, err := Open(Options{In: os.Stdin, Out: os.Stdout, Term: "xterm"})
 	if err != nil {
@@ -144,15 +144,30 @@ func TestChild(t *testing.T) {
 	select {}
 }
 
-// TestGuard proves that a panic of a goroutine that knows no terminal, and kill -9, leave the terminal as it was, and
-// that the reason of a panic can be read then. After a panic it is so before the program has ended, when the shell looks.
-func TestGuard(t *testing.T) {
-	for _, c := range []struct {
-		how    string
-		killed bool
-	}{{"inline", false}, {"full", false}, {"inline", true}, {"full", true}} {
-		t.Run(fmt.Sprint(c.how, " killed ", c.killed), func(t *testing.T) {
+// modes returns the modes of a terminal.
+func modes(t *testing.T, tty *os.File) unix.Termios {
+	t.Helper()
+	mode, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *mode
+}
+
+// TestRestorer proves that a panic of a goroutine that knows no terminal, and kill -9, also of the whole group of processes, leave
+// the terminal as it was, and that the reason of a panic can be read then. After a panic it is so before the program has ended, when the shell looks.
+func TestRestorer(t *testing.T) {
+	for _, c := range []struct{ how, end string }{
+		{"inline", "panic"}, {"full", "panic"}, {"inline", "killed"}, {"full", "killed"}, {"inline", "group killed"},
+	} {
+		t.Run(c.how+" "+c.end, func(t *testing.T) {
 			master, slave := openPty(t)
+			was := modes(t, slave)
+			was.Iflag = was.Iflag&^(unix.IXON|unix.ICRNL) | unix.ISTRIP // as nobody would guess
+			if err := unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, &was); err != nil {
+				t.Fatal(err)
+			}
+			was = modes(t, slave)
 			cmd := exec.Command(os.Args[0], "-test.run=^TestChild$")
 			cmd.Env = append(os.Environ(), asChild+"="+c.how)
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
@@ -160,41 +175,73 @@ func TestGuard(t *testing.T) {
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			var said strings.Builder
-			until := func(text string) {
-				t.Helper()
-				for part := make([]byte, 1024); !strings.Contains(said.String(), text); {
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() }) // it may have ended
+			parts := make(chan string, 1000)
+			go func() {
+				defer close(parts)
+				for {
+					part := make([]byte, 1024)
 					n, err := master.Read(part)
 					if err != nil {
-						t.Fatalf("%v, before %q: %q", err, text, said.String())
+						return
 					}
-					said.Write(part[:n])
+					parts <- string(part[:n])
+				}
+			}()
+			late := time.After(2 * time.Minute) // a terminal has no end that says that nobody restores it
+			said := ""
+			until := func(text string) {
+				t.Helper()
+				for !strings.Contains(said, text) {
+					select {
+					case part, ok := <-parts:
+						if !ok {
+							t.Fatalf("the terminal ended before %q: %q", text, said)
+						}
+						said += part
+					case <-late:
+						t.Fatalf("%q does not come: %q", text, said)
+					}
 				}
 			}
 			until("it is ready")
 			if !raw(t, slave) {
 				t.Fatal("the terminal is not raw")
 			}
-			before := said.Len()
-			if c.killed {
+			before := len(said)
+			switch c.end {
+			case "killed":
 				_ = cmd.Process.Kill()
-			} else if _, err := master.WriteString("go\r"); err != nil {
-				t.Fatal(err)
+			case "group killed": // as a shell with jobs does
+				if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if _, err := master.WriteString("go\r"); err != nil {
+					t.Fatal(err)
+				}
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
 			until(end)
 			if c.how == "full" {
 				until(leaveFull)
 			}
-			if !c.killed {
+			if c.end == "panic" {
 				until("panic: broken by ?[31mnobody\r\n")
 			}
-			so := said.String()[before:]
-			go func() { _, _ = io.Copy(io.Discard, master) }() // the program must not wait for a reader
-			<-ended
-			if raw(t, slave) {
-				t.Error("the terminal is still raw")
+			so := said[before:]
+			for running := true; running; {
+				select {
+				case <-parts: // the program must not wait for a reader
+				case <-ended:
+					running = false
+				case <-late:
+					t.Fatalf("the program does not end: %q", said)
+				}
+			}
+			if now := modes(t, slave); now != was {
+				t.Errorf("the terminal is not as it was: %+v, want %+v", now, was)
 			}
 			if strings.Contains(so, leaveFull) != (c.how == "full") {
 				t.Errorf("the other screen: %q", so)
