@@ -28,9 +28,12 @@ func ExampleAgent_toolSearch() {
 	type ticker struct {
 		Symbol string `json:"symbol"`
 	}
-	known := map[string]tool.Tool{
-		"exchange rate of two currencies": tool.Must("get_rate", "Looks up an exchange rate.", func(context.Context, pair) (string, error) { return "0.92", nil }, tool.ReadOnly(), tool.Deferred()),
-		"price of a stock":                tool.Must("get_price", "Looks up the price of a stock.", func(context.Context, ticker) (string, error) { return "17", nil }, tool.ReadOnly(), tool.Deferred()),
+	known := []struct {
+		about string
+		tool  tool.Tool
+	}{
+		{"exchange rate of two currencies", tool.Must("get_rate", "Looks up an exchange rate.", func(context.Context, pair) (string, error) { return "0.92", nil }, tool.ReadOnly(), tool.Deferred())},
+		{"price of a stock", tool.Must("get_price", "Looks up the price of a stock.", func(context.Context, ticker) (string, error) { return "17", nil }, tool.ReadOnly(), tool.Deferred())},
 	}
 	search, err := tool.Search(&item.ToolSearchTool{
 		Execution: item.ExecutionClient, Description: "Finds tools for rates and prices.",
@@ -40,9 +43,9 @@ func ExampleAgent_toolSearch() {
 		if err := json.Unmarshal([]byte(arguments), &in); err != nil {
 			return nil, err
 		}
-		for about, t := range known {
-			if strings.Contains(about, in.Query) {
-				found = append(found, t)
+		for _, one := range known {
+			if strings.Contains(one.about, in.Query) {
+				found = append(found, one.tool)
 			}
 		}
 		return found, nil
@@ -62,8 +65,8 @@ func ExampleAgent_toolSearch() {
 		return agenttest.Completed(item.Assistant("A dollar is 0.92 euros."))
 	})
 	a := &agent.Agent{Model: model, Tools: []tool.Tool{search}}
-	for _, t := range known {
-		a.Tools = append(a.Tools, t)
+	for _, one := range known { // always in the same order, which keeps the prompt cache
+		a.Tools = append(a.Tools, one.tool)
 	}
 	s := session.New()
 	result, err := a.Run(context.Background(), s, item.User("What is a dollar in euros?"))
