@@ -152,7 +152,7 @@ var foreign = map[string][]string{
 	"examples/go/mcp":        {"github.com/modelcontextprotocol/go-sdk"},
 	"examples/go/traced":     {"go.opentelemetry.io/otel"},
 	"examples/go/approve":    {"modernc.org/sqlite"},
-	"internal/tui":           {"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"},
+	"internal/tui":           {"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term", "golang.org/x/sys"},
 	"internal/words":         {"golang.org/x/text"},
 	"internal/apispec":       {"github.com/santhosh-tekuri/jsonschema", "golang.org/x/text"},
 	"internal/compliance":    {"github.com/coder/websocket"},
