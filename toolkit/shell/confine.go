@@ -218,7 +218,12 @@ func (p *process) lacked(run *sandbox.Run, end sandbox.Exit, stdout, stderr *spo
 			wants = need
 		}
 	}
-	return reasons[0], "[" + strings.Join(reasons, "; ") + "; " + p.howToAsk(wants, hosts) + "]"
+	how := p.howToAsk(wants, hosts)
+	offline := !slices.ContainsFunc(list, func(d sandbox.Denial) bool { return d.Permission != sandbox.PermissionNetwork })
+	if end.Code == 0 && offline { // many programs report to their makers, and do without
+		how = "the command succeeded all the same; if its result lacks what you need: " + how
+	}
+	return reasons[0], "[" + strings.Join(reasons, "; ") + "; " + how + "]"
 }
 
 // joinsErrors reports whether the command is a script that writes errors to the output, as

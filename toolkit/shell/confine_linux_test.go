@@ -323,6 +323,22 @@ func TestSandboxOfCalls(t *testing.T) {
 	}
 }
 
+// A11: a command that succeeds without the network is not said to need it: nobody should be asked about a
+// program's reports to its makers. What failed is said, as it is of a command that fails.
+func TestCommandDoesWithoutNetwork(t *testing.T) {
+	needSandbox(t)
+	k := commandKit(t, Options{})
+	const line, all = "echo 'curl: (6) Could not resolve host: example.com' >&2; ", "the command succeeded all the same; if its result lacks what you need: to ask the user for it"
+	for script, without := range map[string]bool{
+		line + "exit 0": true, line + "exit 1": false, line + "echo x > /usr/x; exit 0": false,
+	} {
+		said := k.Call("run_command", kittest.Args{"command": []string{"sh", "-c", script}}).Content.Display()
+		if !strings.Contains(said, "the sandbox does not allow the network: example.com") || !strings.Contains(said, "to ask the user for it") || strings.Contains(said, all) != without {
+			t.Errorf("%s: %s", script, said)
+		}
+	}
+}
+
 // A11: a call that asks for the host that was refused reaches it, and what it lacks then is
 // something else. Nothing that a result proposes was granted before.
 func TestAskingForHosts(t *testing.T) {
