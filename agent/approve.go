@@ -43,7 +43,7 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 // a person allowed with a rule about a folder, those in the folder; without one, a person may
 // mean a link. It holds what it needs of the run, because tools call it in goroutines of
 // their own.
-func (r *Run) places(f *finished) func(within func(folder string) bool) error {
+func (r *Run) places(f *finished) func(path string, within func(folder string) bool) error {
 	var rulers []ruler
 	for o := r.around; o != nil; o = o.run.around {
 		rulers = append(rulers, o.rulers...)
@@ -51,11 +51,11 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 	rulers = append(rulers, r.rulers...)
 	t, call, annotations := f.seen.tool, f.given, f.seen.Annotations
 	policy, remembered := &r.agent.Policy, slices.Clone(r.state.Rules())
-	allowed, folder := f.seen.Verdict, answeredFor(&f.seen.Verdict, call)
+	allowed, answered := f.seen.Verdict, answeredFor(&f.seen.Verdict, call)
 	by, ruled := r.ruled.Load(call.Number)
-	return func(within func(folder string) bool) error {
+	return func(path string, within func(folder string) bool) error {
 		at := annotations
-		at.Folders = placed(within)
+		at.Folders = placed{annotations.Folders, path, within}
 		for i := range rulers {
 			if j, denied := rulers[i].denies(t, call, at); denied {
 				return errors.New(j.Denied(call.Name))
@@ -67,7 +67,7 @@ func (r *Run) places(f *finished) func(within func(folder string) bool) error {
 			return errors.New(j.Denied(call.Name))
 		case allowed.Decided == session.DeciderRule && j.Verdict != session.Allow && !(ruled && allows(by.(session.Rule), asked(t, call, at))):
 			return errMoved
-		case folder != "" && !within(folder):
+		case answered != nil && !inFolder(answered, call, at.Folders):
 			return errMoved
 		}
 		return nil
@@ -80,29 +80,45 @@ func allows(rule session.Rule, q plan.Question) bool {
 	return p.Judge(q, []session.Rule{rule}).Verdict == session.Allow
 }
 
-// answeredFor returns the folder that a person was told of when they allowed a call with a rule
-// to remember, or "". By another rule they mean other calls.
-func answeredFor(a *session.Approval, call tool.Call) string {
+// answeredFor returns the rule about a folder that a person was told of when they allowed a call, or
+// nil. By a rule that cannot be about the call they mean other calls.
+func answeredFor(a *session.Approval, call tool.Call) *session.Rule {
 	if a.Remember == nil || a.Remember.Verdict != session.Allow || a.Remember.Under == "" || a.Edited != "" {
-		return ""
+		return nil
 	}
 	rule := *a.Remember
 	rule.Verdict = session.Deny // which also covers what may be in the folder
 	p := plan.Policy{Rules: []session.Rule{rule}}
 	if p.Judge(plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom}, nil).Verdict != session.Deny {
-		return ""
+		return nil
 	}
-	return rule.Under
+	rule.Verdict, rule.Definition = session.Allow, "" // the call's tool is the one that was asked about
+	return &rule
+}
+
+// inFolder reports whether the path of a call is in the folder of a rule.
+func inFolder(rule *session.Rule, call tool.Call, folders tool.Folders) bool {
+	p := plan.Policy{Rules: []session.Rule{*rule}}
+	return p.Judge(plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Within: folders.Within}, nil).Verdict == session.Allow
 }
 
 // errMoved is the error of a call whose path leads to another place than when it was allowed.
 var errMoved = errors.New("the path leads to a place for which nobody has allowed this call: a link on the way was changed, or is new. Nothing was done. Name the place itself")
 
-// placed holds rules about folders against a place that does not change any more.
-type placed func(folder string) bool
+// placed holds rules about folders against the place of one path, which does not change any more.
+type placed struct {
+	tool.Folders // for other paths of the call
+	path         string
+	within       func(folder string) bool
+}
 
-// Within ignores the path, because the place is known.
-func (p placed) Within(folder, _ string) (within, known bool) { return p(folder), true }
+// Within looks at the place, whatever the path leads to now.
+func (p placed) Within(folder, path string) (within, known bool) {
+	if path != p.path {
+		return p.Folders.Within(folder, path)
+	}
+	return p.within(folder), true
+}
 
 // approve gets a verdict on each call, one after another, and records it. A call of
 // an unknown tool is allowed, because its output then names the known tools.

@@ -515,3 +515,45 @@ func TestJudgeReason(t *testing.T) {
 		}
 	}
 }
+
+// byText is a [tool.Folders] that knows only texts.
+type byText struct{}
+
+func (byText) Within(folder, path string) (within, known bool) {
+	return strings.HasPrefix(path, folder+"/"), true
+}
+
+// TestPlaceOfOnePath proves that the rules about one argument of a call are held against the place of
+// this argument, and not against those of others. A1 A6
+func TestPlaceOfOnePath(t *testing.T) {
+	for led, runs := range map[string]bool{"out/b": true, "in/b": false, "secret/b": false} {
+		copies := tool.Must("copies", "Copies.", func(ctx context.Context, in struct {
+			From string `json:"from"`
+			To   string `json:"to"`
+		}) (string, error) {
+			for path, at := range map[string]string{in.From: in.From, in.To: led} {
+				if err := tool.CheckPlace(ctx, path, func(folder string) bool { return strings.HasPrefix(at, folder+"/") }); err != nil {
+					return "", err
+				}
+			}
+			return "copied", nil
+		}, tool.InFolders(byText{}, tool.Origin{}))
+		a := &agent.Agent{
+			Model: agenttest.Script(t, agenttest.Completed(item.Call("c", "copies", `{"from":"in/a","to":"out/b"}`)), agenttest.Completed(item.Assistant("done"))), Tools: []tool.Tool{copies},
+			Policy: agent.Policy{Rules: []session.Rule{{Verdict: session.Allow, Tool: "copies", Member: "to", Under: "out"}, {Verdict: session.Deny, Tool: "copies", Member: "to", Under: "secret"}}},
+		}
+		s := session.New()
+		if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+			t.Fatal(err)
+		}
+		ran := false
+		for _, e := range s.Log() {
+			if out, ok := e.Body.(session.CallOutput); ok {
+				ran = !out.Failed
+			}
+		}
+		if ran != runs {
+			t.Errorf("to leads to %s: it ran: %v", led, ran)
+		}
+	}
+}

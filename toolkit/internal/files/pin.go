@@ -34,7 +34,7 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 		return Place{}, nil, p.Problem(doing, err)
 	}
 	real := pinned.unlinked()
-	err = tool.CheckPlace(ctx, func(folder string) bool {
+	err = tool.CheckPlace(ctx, name, func(folder string) bool {
 		in, err := f.Resolve(folder)
 		return err == nil && lies(real, in.unlinked())
 	})
