@@ -154,6 +154,14 @@ func (t *Terminal) stroke(name, text string) {
 	}
 }
 
+// alone applies the first of two keys that no second one follows.
+func (t *Terminal) alone() {
+	if first := t.first; first.name != "" {
+		t.first, t.hint = viKey{}, ""
+		t.key(first.name, first.text)
+	}
+}
+
 // bound does what a binding says.
 func (t *Terminal) bound(to []string) {
 	for _, one := range to {

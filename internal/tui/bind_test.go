@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	uv "github.com/charmbracelet/ultraviolet"
 )
@@ -101,5 +102,30 @@ func TestBadBindings(t *testing.T) {
 		if _, err := ParseBindings(text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
+	}
+}
+
+// TestBindTwoBetween proves that the first of two keys does nothing to what comes after it: neither to a paste nor
+// to the answer of a question.
+func TestBindTwoBetween(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	list, err := ParseBindings("ctrl+u x=/cost; enter x=/cost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.t.opts.Bind = list
+	b.t.compose.set("draft")
+	b.t.event(uv.KeyPressEvent{Code: 'u', Mod: uv.ModCtrl})
+	b.t.event(uv.PasteEvent{Content: "pasted"})
+	b.t.event(uv.KeyPressEvent{Code: 'a', Text: "a"})
+	if got := b.t.compose.text; got != "pasteda" {
+		t.Errorf("the draft is %q", got)
+	}
+	b.t.event(uv.KeyPressEvent{Code: uv.KeyEnter})
+	b.t.pending, b.t.quiet = true, time.Now().Add(-time.Hour)
+	b.t.takeUp(time.Now())
+	b.t.event(uv.KeyPressEvent{Code: 'b', Text: "b"})
+	if !b.t.asking || b.t.compose.text != "b" || b.t.stashed.text != "pasteda" {
+		t.Errorf("asking %v, the answer is %q, the draft %q", b.t.asking, b.t.compose.text, b.t.stashed.text)
 	}
 }

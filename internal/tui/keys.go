@@ -25,6 +25,7 @@ func (t *Terminal) event(ev uv.Event) {
 	defer t.mu.Unlock()
 	switch ev := ev.(type) {
 	case uv.PasteEvent:
+		t.alone()
 		if t.browse.on {
 			return
 		}

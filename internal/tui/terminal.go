@@ -774,6 +774,9 @@ func (t *Terminal) takeUp(now time.Time) {
 		return
 	}
 	t.endFind()
+	if t.first.name != "" { // it was for the draft
+		t.first, t.hint = viKey{}, ""
+	}
 	t.pending, t.asking, t.stashed = false, true, t.compose
 	t.compose.resume(composer{})
 }
