@@ -287,8 +287,10 @@ func (s *Store) Create(ctx context.Context, i session.Info, first ...session.Ent
 		if log == nil {
 			return t.insert(ctx, i, titled, base{}, session.Sum{}, s.now())
 		}
-		if err := t.shareTree(ctx); err != nil {
-			return err
+		if len(log.blobs) > 0 { // before the first write, as everywhere
+			if err := t.shareTree(ctx); err != nil {
+				return err
+			}
 		}
 		if err := t.insert(ctx, i, titled, base{}, session.Sum{}, log.at); err != nil {
 			return err

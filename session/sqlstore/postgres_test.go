@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
@@ -595,5 +596,37 @@ func TestOpenUnreachable(t *testing.T) {
 	}
 	if _, err := sqlstore.OpenPostgres(ctx, dsn, openPostgres, sqlstore.Options{Retry: time.Hour}); err == nil || ctx.Err() == nil {
 		t.Errorf("with a time: %v, after %d tries", err, dialled.Load())
+	}
+}
+
+// A session that is created with entries does not wait for a deletion or a sweep, unless it has
+// blobs.
+func TestCreateBesideDeletion(t *testing.T) {
+	dsn := postgresDSN(t)
+	s := newPostgres(t, dsn)
+	db, err := openPostgres(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	deletion, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := deletion.ExecContext(t.Context(), "SELECT pg_advisory_xact_lock(x'616e746900000001'::bigint)"); err != nil {
+		t.Fatal(err)
+	}
+	made := make(chan error, 1)
+	go func() {
+		made <- s.Create(t.Context(), session.Info{ID: "s"}, session.Entry{Seq: 1, Body: session.InputItem{Item: item.User("hello")}})
+	}()
+	select {
+	case err = <-made:
+	case <-time.After(20 * time.Second):
+		t.Error("it waits for the deletion")
+		defer func() { <-made }() // after the deletion
+	}
+	if wrong := deletion.Rollback(); err != nil || wrong != nil {
+		t.Error(err, wrong)
 	}
 }
