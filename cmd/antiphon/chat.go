@@ -242,7 +242,7 @@ type dialogue struct {
 	recalled   int64             // the last entry that was shown before the session was open
 	remembered int64             // the last entry whose message is in the history of prompts
 	moved      string            // why the session goes on elsewhere, or ""
-	halted     bool              // somebody asked the last run to stop
+	halted     bool              // an operator asked the last run to stop
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
 	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that

@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 )
 
 // turn says a text to the agent and shows what happens. Only what makes it impossible to go
@@ -313,7 +314,7 @@ func (t *dialogue) follow(ev agent.Event) {
 				t.moved = cmp.Or(b.Detail, "somebody asked for it")
 			}
 		case session.Delivered:
-			t.others = b.By != thePerson
+			t.others, t.halted = b.By != thePerson, t.halted || b.From == queue.FromPark && b.Entries > 0
 		case session.InputItem:
 			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
 				t.face.said(m.Content.Display())
@@ -327,7 +328,6 @@ func (t *dialogue) follow(ev agent.Event) {
 			t.face.endText()
 			t.tell()
 		case session.Stopped:
-			t.halted = b.Why == string(agent.StopRequested)
 			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
 				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
 			}

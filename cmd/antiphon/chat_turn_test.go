@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 )
 
 // scriptedFace is what a person sees, in a test: plain lines, and what became of prompts.
@@ -179,6 +180,33 @@ func TestLostWithModelQuestion(t *testing.T) {
 			}
 			if !strings.Contains(screen.String(), "You want blue.") || strings.Count(screen.String(), "?? Which colour?") != 2 {
 				t.Errorf("it was not asked again:\n%s", screen)
+			}
+		})
+	}
+}
+
+// TestQueuedAndStopped proves that what waits for the answer of a run that somebody stops is answered next, but not if an
+// operator stops the run with antiphon work park.
+func TestQueuedAndStopped(t *testing.T) {
+	for from, want := range map[string]int{"chat": 2, queue.FromPark: 1} {
+		t.Run(from, func(t *testing.T) {
+			d, face, screen := conversing(t, "again\nturn\n  say Yes.\n")
+			face.begun = func(func(), func(string) error) {
+				face.begun = nil
+				for _, one := range []session.Delivery{
+					{Delivered: session.Delivered{Key: "1", By: "anna", From: "chat", Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User("two")}}},
+					{Delivered: session.Delivered{Key: "2", By: "anna", From: from}, Bodies: []session.Body{session.StopAsked{}}},
+				} {
+					if _, err := d.host.Session.Deliver(t.Context(), one); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := d.turn(t.Context(), "one"); err != nil {
+				t.Fatal(err)
+			}
+			if got := inputs(d.host.Session); got != want {
+				t.Errorf("%d messages are taken, want %d:\n%s", got, want, screen)
 			}
 		})
 	}
