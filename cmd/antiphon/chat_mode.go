@@ -65,8 +65,8 @@ func (t *dialogue) approve(ctx context.Context, q agent.ApprovalRequest) (agent.
 		return byPerson(agent.Decision{Allow: true}, how), nil
 	}
 	d, err := t.who.approve(ctx, q)
-	if errors.Is(err, agent.ErrNobody) && t.handed(ctx) {
-		return agent.Decision{Later: true}, nil
+	if errors.Is(err, agent.ErrNobody) && (t.handed(ctx) || t.lost() && ctx.Err() == nil) {
+		return agent.Decision{Later: true}, nil // workers ask, or whoever opens the session next
 	}
 	return d, err
 }

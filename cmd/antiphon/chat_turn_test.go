@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // scriptedFace is what a person sees, in a test: plain lines, and what became of prompts.
@@ -182,6 +183,21 @@ func TestLostWithModelQuestion(t *testing.T) {
 				t.Errorf("it was not asked again:\n%s", screen)
 			}
 		})
+	}
+}
+
+// TestLostWithBoth proves that a call that waits for an approval beside a question of the model, as calls of two
+// subagents do, stays open with it when the terminal is gone: nobody has refused it. D1
+func TestLostWithBoth(t *testing.T) {
+	d, _, _ := conversing(t, "turn\n  say Yes.\n")
+	ctx, lost := d.whenLost(t.Context())
+	t.Cleanup(func() { hungUp.Store(nil) })
+	d.who.lost = d.gone
+	d.questions.Add(1)
+	lost()
+	got, err := d.approve(ctx, agent.ApprovalRequest{Call: tool.Call{ID: "call_1", Name: "append_to_file", Arguments: "{}"}})
+	if err != nil || !got.Later {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
