@@ -158,7 +158,7 @@ func onDisk(t *testing.T, place string, up *agenttest.Server) (w *world, end fun
 	if err != nil {
 		t.Fatal(err)
 	}
-	keep := &gateway.Store{In: in}
+	keep := &gateway.Store{In: in, Owner: t.Name()} // other tests use the same server of Postgres
 	w = &world{t: t, spec: nil, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
 	w.serve(&server.Server{Backend: w.b, Store: keep})
 	return w, func() {
