@@ -37,7 +37,7 @@ type DB struct {
 	served    *string          // the tenant whose work was begun last; nil at first
 	limits    map[string]limit // by endpoint
 	schedules map[string]queue.Schedule
-	wrote     map[string]time.Time // when sessions were last appended to
+	wrote     map[string]time.Time // when sessions were made, or last appended to
 	stores    []*Store
 }
 
@@ -78,18 +78,34 @@ func (db *DB) Append(ctx context.Context, l lease.Lease, id string, after int64,
 		if l.Epoch != 0 && db.leases[l.ID].epoch != l.Epoch {
 			return nil, db.taken(l)
 		}
-		stamped, now := slices.Clone(entries), time.Now().UTC()
-		for i := range stamped {
-			if stamped[i].Time.IsZero() {
-				stamped[i].Time = now
-			}
-		}
-		err := db.memory.Append(ctx, id, after, stamped)
+		err := db.memory.Append(ctx, id, after, stamped(entries))
 		if err == nil && len(entries) > 0 {
 			put(&db.wrote, id, time.Now())
 		}
 		return nil, err
 	})
+}
+
+// Create makes a session. One without entries was written when it was made, as in a database.
+func (db *DB) Create(ctx context.Context, info session.Info, first []session.Entry) error {
+	return db.in(func() (func(*Store), error) {
+		err := db.memory.Create(ctx, info, stamped(first)...)
+		if err == nil {
+			put(&db.wrote, info.ID, time.Now())
+		}
+		return nil, err
+	})
+}
+
+// stamped returns entries with the time at which they are written.
+func stamped(entries []session.Entry) []session.Entry {
+	list, now := slices.Clone(entries), time.Now().UTC()
+	for i := range list {
+		if list[i].Time.IsZero() {
+			list[i].Time = now
+		}
+	}
+	return list
 }
 
 // put sets an element of a map, which is made if it is nil.

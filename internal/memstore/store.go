@@ -57,6 +57,11 @@ type Store struct {
 	workers  listeners
 }
 
+// Create implements [session.Catalog].
+func (s *Store) Create(ctx context.Context, info session.Info, first ...session.Entry) error {
+	return s.db.Create(ctx, info, first)
+}
+
 // listeners want to hear something.
 type listeners struct {
 	mu   sync.Mutex
