@@ -46,6 +46,8 @@ type servedFlags struct {
 	storeFlag
 	Owner string `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
 
+	workers bool // they make the runs, at their endpoints
+
 	endpointFlags `group:"who"`
 
 	Allow      []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that may run without approval: see antiphon run --help."`
@@ -104,6 +106,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
+	c.workers = c.Work == workQueue
 	if c.Check {
 		return c.show(ctx, std, env)
 	}
@@ -218,17 +221,26 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 		if err != nil {
 			return nil, err
 		}
-		address, err := host.Address(ctx, a.config)
+		by, err := c.answeredBy(ctx, a.config)
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, visible(a.name), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
+		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, visible(a.name), visible(file), visible(by))
 		list = append(list, a)
 	}
 	if len(list) == 0 {
 		return nil, usage(errors.New("none of the files can be served"))
 	}
 	return list, nil
+}
+
+// answeredBy says who answers for an agent.
+func (c *servedFlags) answeredBy(ctx context.Context, cfg host.Config) (string, error) {
+	if c.workers {
+		return "the endpoints of workers", nil
+	}
+	address, err := host.Address(ctx, cfg)
+	return cmp.Or(address, "the rehearsal model, a mock"), err
 }
 
 // hider is a writer of lines without secrets.

@@ -4,7 +4,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -81,11 +80,11 @@ func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file
 	}
 	defer f.Close()
 	cfg.File = file
-	address, err := host.Address(ctx, cfg)
+	by, err := c.answeredBy(ctx, cfg)
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(std.out, "%s %s: %s, answered by %s\n", what, visible(modelName(file)), visible(file), visible(cmp.Or(address, "the rehearsal model, a mock")))
+	fmt.Fprintf(std.out, "%s %s: %s, answered by %s\n", what, visible(modelName(file)), visible(file), visible(by))
 	claim := f.Claim()
 	for _, p := range claim.Powers {
 		fmt.Fprintf(std.out, "  the file %s\n", visible(p.String()))

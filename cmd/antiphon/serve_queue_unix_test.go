@@ -35,6 +35,7 @@ func queueServed(t *testing.T, n int) (s *served, workers map[int]*process) {
 turn
   say Noted.
 `)
+	write(t, filepath.Join(s.dir, "real.md"), "<config model=\"gpt-5.1\"/>\n")
 	s.start()
 	t.Cleanup(func() { // before the folder is removed
 		_ = s.process.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
@@ -232,7 +233,10 @@ func TestServeQueueNoWorker(t *testing.T) {
 		t.Errorf("work was left: %+v", rows)
 	}
 	r := s.response(http.MethodPost, "responses", `{"model":"asks","input":"x","background":true}`)
-	for len(s.rows()) == 0 { // it is left behind the answer
+	if status, body := s.send(http.MethodPost, "responses", `{"model":"real","input":"x","background":true}`); status != http.StatusOK {
+		t.Errorf("the key of a model is the worker's: %d %s", status, body)
+	}
+	for len(s.rows()) < 2 { // it is left behind the answer
 		time.Sleep(20 * time.Millisecond)
 	}
 	if o := program(t, "work", "status", "--store", s.store()); !strings.Contains(o.out, "waits for a worker") || !strings.Contains(o.err, "no worker runs") {

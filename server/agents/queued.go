@@ -33,10 +33,11 @@ import (
 // background response, and stops the run of one whose client is gone with the server.
 
 const (
-	// rowPause is the time between two looks at the row of work whose run is under way, and
-	// endPause that after the run has ended.
-	rowPause = time.Second
-	endPause = 20 * time.Millisecond
+	// rowPause is the time between two looks at the row of work. When a run has ended, its worker
+	// usually gives the work up at once: then soonLooks looks have endPause between them.
+	rowPause  = time.Second
+	endPause  = 20 * time.Millisecond
+	soonLooks = 25
 	// noWorkerTime is how long a client waits while no worker runs.
 	noWorkerTime = 10 * time.Second
 	// askAgain is the pause after which a run is asked again to stop.
@@ -165,7 +166,7 @@ type follower struct {
 	store queues
 	in    string
 	shown int64
-	over  bool      // the run that was shown last has ended
+	soon  int       // how many looks follow soon, because a run has ended
 	busy  time.Time // when a worker ran last
 }
 
@@ -200,8 +201,7 @@ func (f *follower) follow(ctx context.Context) error {
 				}
 				return f.failed(errors.Join(errors.New("agents: the log of a worker cannot be watched"), first(failed)))
 			}
-			f.show(e)
-			if f.over {
+			if f.show(e); f.soon > 0 {
 				look.Reset(endPause)
 			}
 		case <-look.C:
@@ -210,7 +210,8 @@ func (f *follower) follow(ctx context.Context) error {
 				return err
 			}
 			look.Reset(rowPause)
-			if f.over {
+			if f.soon > 0 {
+				f.soon--
 				look.Reset(endPause)
 			}
 		}
@@ -244,9 +245,9 @@ func (f *follower) show(e session.Entry) {
 	f.shown = e.Seq
 	switch e.Body.(type) {
 	case session.RunStarted:
-		f.over = false
+		f.soon = 0
 	case session.Stopped:
-		f.over = true
+		f.soon = soonLooks
 	}
 	f.run.cancelled = f.run.cancelled || cancels(e, f.run.id)
 	f.s.entry(e)
@@ -256,7 +257,7 @@ func (f *follower) show(e session.Entry) {
 func (f *follower) look(ctx context.Context) (done bool, err error) {
 	row, err := f.store.Work(ctx, f.in)
 	if err != nil {
-		return true, f.failed(err)
+		return f.unseen(ctx, err)
 	}
 	if underWay(row) {
 		if f.run.background { // it waits for a worker
@@ -276,7 +277,7 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return true, f.failed(err)
+		return f.unseen(ctx, err)
 	}
 	row, err = f.store.Work(ctx, f.in)
 	if err == nil && underWay(row) { // something was delivered meanwhile
@@ -287,6 +288,15 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 	}
 	f.b.report(unlock())
 	return true, err
+}
+
+// unseen is the result of a look that failed. If somebody has ended the response meanwhile, that is
+// no failure: follow stops the run.
+func (f *follower) unseen(ctx context.Context, err error) (done bool, _ error) {
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	return true, f.failed(err)
 }
 
 // underWay reports whether a worker runs the work, or will without anybody's doing.
@@ -372,6 +382,8 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	}
 	res, stopped := stopOf(log.Log()[f.run.seq:])
 	p := partOf(log.Log(), f.run.seq)
+	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
+	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
 	var err error
 	switch why := context.Cause(ctx); {
 	case p.ended: // by another server

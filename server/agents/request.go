@@ -171,6 +171,7 @@ type lent struct {
 	tools   []item.Tool
 	taken   []string // the addresses of servers that were given one
 	missing string   // the address of a server that there was none for
+	worker  bool     // a worker makes the run, at its endpoint
 }
 
 // of returns the token for a server, which the client must have named by exactly its address.
