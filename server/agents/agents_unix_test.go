@@ -403,12 +403,20 @@ func TestGoesOnForKey(t *testing.T) {
 // A call that had not begun when its server ended is made once, however often the response is
 // continued: where it is continued first, and not in the forks. D2
 func TestCallOfForksIsMadeOnce(t *testing.T) {
+	for _, before := range []string{"approval", "call_started"} {
+		t.Run(before, func(t *testing.T) { callOfForks(t, before) })
+	}
+}
+
+// callOfForks ends a server before it writes an entry of a kind, and continues its response three times.
+func callOfForks(t *testing.T, before string) {
+	t.Helper()
 	const script = "turn\n  call append_to_file {\"path\":\"done.txt\",\"content\":\"once\\n\"}\nturn\n  say Done.\nagain\nturn\n  say Well.\n"
 	var dead atomic.Bool
 	w := serving(t, "<tool name=\"append_to_file\" approval=\"allow\"/>\n", script, func(b *agents.Backend) {
 		in := b.Store
 		b.Store = &steppedStore{agenttest.StepStore(in, func(s agenttest.Step) error {
-			n := slices.IndexFunc(s.Entries, func(e session.Entry) bool { return session.Kind(e.Body) == "approval" })
+			n := slices.IndexFunc(s.Entries, func(e session.Entry) bool { return session.Kind(e.Body) == before })
 			if !s.Done && strings.HasPrefix(s.Name, "append/") && n >= 0 && !dead.Swap(true) && n > 0 {
 				if err := in.Append(context.Background(), s.Session, s.After, s.Entries[:n]); err != nil {
 					t.Error(err)

@@ -409,11 +409,20 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 // make them once more.
 func leftElsewhere(run *active, pending []agent.PendingApproval, given []item.Item) (bodies []session.Body) {
 	var view session.View
+	allowed, copied := map[string]bool{}, map[string]bool{} // calls that were allowed there: the fork itself asks about them again
 	for e := range run.host.Session.Entries() {
 		view.Apply(e)
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			clear(allowed)
+		case session.Approval:
+			allowed[b.CallID] = b.Allowed
+		case session.ApprovalAsked:
+			copied[b.CallID] = allowed[b.CallID]
+		}
 	}
 	for _, c := range view.Open() {
-		waits := slices.ContainsFunc(pending, func(p agent.PendingApproval) bool { return p.Number == c.Number })
+		waits := !copied[c.CallID] && slices.ContainsFunc(pending, func(p agent.PendingApproval) bool { return p.Number == c.Number })
 		answered := slices.ContainsFunc(given, func(it item.Item) bool { return it.IsOutput() && it.CallID() == c.CallID })
 		name, _ := c.Item.Member("name")
 		called, _ := name.Unquote()
