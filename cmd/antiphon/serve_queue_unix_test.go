@@ -19,6 +19,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // queueServed is a server whose runs workers make, and n workers.
@@ -186,6 +188,51 @@ func TestServeQueueServerKilled(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "response.completed") || strings.Contains(string(text), "response.created") || !strings.Contains(string(text), "Done: the result") {
 		t.Errorf("%v\n%s", err, text)
 	}
+}
+
+// A cancel that waits for a worker which does not answer is kept when the server is killed: when the worker goes
+// on, the run stops, and the response is cancelled.
+func TestServeQueueCancelFrozen(t *testing.T) {
+	s, workers := queueServed(t, 1)
+	r := s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+	f := s.running()
+	defer f.Close()
+	for _, p := range workers {
+		p.signal(t, syscall.SIGSTOP)
+	}
+	if c := s.response(http.MethodPost, "responses/"+r.ID+"/cancel", ""); c.Status != item.StatusCancelled {
+		t.Errorf("%s %+v", c.Status, c.Error)
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(r.ID, "resp_"), "_")
+	for !s.asked("api-" + id) {
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.process.signal(t, syscall.SIGKILL)
+	_, _ = s.process.wait(t)
+	s.start()
+	for _, p := range workers {
+		p.signal(t, syscall.SIGCONT)
+	}
+	if r = s.ended(r.ID); r.Status != item.StatusCancelled {
+		t.Errorf("%s %+v\n%s", r.Status, r.Error, textOf(r))
+	}
+}
+
+// asked reports whether something waits in the inbox of a session.
+func (s *served) asked(id string) bool {
+	s.t.Helper()
+	in, err := store.Open(s.t.Context(), s.store(), store.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer in.Close()
+	for _, err := range in.(session.Inbox).Deliveries(s.t.Context(), id) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return true
+	}
+	return false
 }
 
 // The run of a client that went away with its server stops, and the response is incomplete.

@@ -317,7 +317,12 @@ func (f *follower) halt(ctx context.Context) error {
 	if f.run.background && left(ctx) {
 		return server.ErrLeft
 	}
-	log, unlock, err := f.b.halted(context.WithoutCancel(ctx), f.in)
+	key := "end of " + f.run.id
+	if f.b.mu.Lock(); f.run.decided != nil { // its client has read that it is cancelled, also if this server ends now
+		key = cancelKey(f.run.id)
+	}
+	f.b.mu.Unlock()
+	log, unlock, err := f.b.halted(context.WithoutCancel(ctx), f.in, key)
 	if err != nil {
 		f.b.report(fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err))
 		return err
@@ -330,8 +335,9 @@ func (f *follower) halt(ctx context.Context) error {
 	return err
 }
 
-// halted stops the run of a session, and locks the session.
-func (b *Backend) halted(ctx context.Context, in string) (s *session.Session, unlock func() error, err error) {
+// halted stops the run of a session, and locks the session. key is that of the first delivery that
+// asks for it.
+func (b *Backend) halted(ctx context.Context, in, key string) (s *session.Session, unlock func() error, err error) {
 	ctx, stop := context.WithTimeout(ctx, lockTime)
 	defer stop()
 	var asked time.Time
@@ -345,8 +351,8 @@ func (b *Backend) halted(ctx context.Context, in string) (s *session.Session, un
 		// The request is for this run alone: it cannot stop a later one. A run that has only just begun
 		// may not know its number yet, and overlooks it.
 		if run := runOf(s.Log()); run > 0 && time.Since(asked) > askAgain {
-			n, asked = n+1, time.Now()
-			d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprintf("end of run %d: %d", run, n), From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
+			d := session.Delivery{Delivered: session.Delivered{Key: key, From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
+			n, asked, key = n+1, time.Now(), fmt.Sprintf("end of run %d: %d", run, n+1)
 			if _, err := s.Deliver(ctx, d); err != nil && !errors.Is(err, session.ErrKeyUsed) {
 				return nil, nil, err
 			}
@@ -528,6 +534,7 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	shows := newShown(b.inner(ctx, b.store()), w, a.Name, id, nil, s.Log()[:seq-1])
 	shows.files = true
 	for _, e := range s.Log()[seq:] {
+		run.cancelled = run.cancelled || cancels(e, id)
 		shows.entry(e)
 	}
 	f, err := b.follower(run, shows, w, int64(len(s.Log())))
