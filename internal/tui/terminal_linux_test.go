@@ -96,7 +96,9 @@ func TestPanics(t *testing.T) {
 		if strings.Contains(said.String(), leaveFull) != wide {
 			t.Errorf("the other screen: %q", said.String())
 		}
-		_ = in.reader.Close()
+		if err := in.close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
