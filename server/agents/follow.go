@@ -1,0 +1,350 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// follower returns what shows the work on a response, and ends the response when the work has ended. shown is the last
+// entry that was shown.
+func (b *Backend) follower(run *active, s *shown, w *server.Writer, shown int64) (*follower, error) {
+	in, err := store.As[queues](b.store(), "keep work")
+	return &follower{b: b, run: run, s: s, w: w, store: in, in: run.host.Session.ID(), shown: shown, busy: time.Now()}, err
+}
+
+// follower follows the run of a response at a worker.
+type follower struct {
+	b     *Backend
+	run   *active
+	s     *shown
+	w     *server.Writer
+	store queues
+	in    string
+	shown int64
+	soon  int       // how many looks follow soon, because a run has ended
+	busy  time.Time // when a worker ran last
+}
+
+func (f *follower) follow(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	entries, failed := make(chan session.Entry), make(chan error, 1)
+	go func() {
+		defer close(entries)
+		for e, err := range f.store.Watch(watching, f.in, f.shown) {
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case entries <- e:
+			case <-watching.Done():
+				return
+			}
+		}
+	}()
+	look := time.NewTimer(0)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return f.halt(ctx)
+		case e, ok := <-entries:
+			if !ok {
+				if ctx.Err() != nil {
+					return f.halt(ctx)
+				}
+				return f.failed(errors.Join(errors.New("agents: the log of a worker cannot be watched"), first(failed)))
+			}
+			if f.show(e); f.soon > 0 {
+				look.Reset(endPause)
+			}
+		case <-look.C:
+			done, err := f.look(ctx)
+			if done || err != nil && ctx.Err() == nil {
+				return err
+			}
+			look.Reset(rowPause)
+			if f.soon > 0 {
+				f.soon--
+				look.Reset(endPause)
+			}
+		}
+	}
+}
+
+// failed ends the work of this server on a response, because the store failed. Somebody goes on with a
+// background response later.
+func (f *follower) failed(err error) error {
+	if f.run.background {
+		f.b.report(err)
+		return server.ErrLeft
+	}
+	return f.b.fail(f.run, f.w, err)
+}
+
+func first(failed chan error) error {
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// show shows an entry that a worker, or this server, has written.
+func (f *follower) show(e session.Entry) {
+	if e.Seq <= f.shown {
+		return
+	}
+	f.shown = e.Seq
+	switch e.Body.(type) {
+	case session.RunStarted:
+		f.soon = 0
+	case session.Stopped:
+		f.soon = soonLooks
+	}
+	f.run.cancelled = f.run.cancelled || cancels(e, f.run.id)
+	f.s.entry(e)
+}
+
+// look looks at the row of work. It reports done when the response has ended.
+func (f *follower) look(ctx context.Context) (done bool, err error) {
+	row, err := f.store.Work(ctx, f.in)
+	if err != nil {
+		return f.unseen(ctx, err)
+	}
+	if underWay(row) {
+		if f.run.background { // it waits for a worker
+			return false, nil
+		}
+		none, err := noWorker(ctx, f.store)
+		if err != nil || !none {
+			f.busy = time.Now()
+		}
+		if time.Since(f.busy) > noWorkerTime {
+			return true, f.halt(failing(ctx, errNoWorker))
+		}
+		return false, nil
+	}
+	log, unlock, err := f.b.locked(ctx, f.in)
+	if errors.Is(err, errLocked) { // somebody has it open for a while
+		return false, nil
+	}
+	if err != nil {
+		return f.unseen(ctx, err)
+	}
+	row, err = f.store.Work(ctx, f.in)
+	if err == nil && underWay(row) { // something was delivered meanwhile
+		return false, unlock()
+	}
+	if err == nil {
+		err = f.end(ctx, log, row)
+	}
+	f.b.report(unlock())
+	return true, err
+}
+
+// unseen is the result of a look that failed. If somebody has ended the response meanwhile, that is
+// no failure: follow stops the run.
+func (f *follower) unseen(ctx context.Context, err error) (done bool, _ error) {
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	return true, f.failed(err)
+}
+
+// underWay reports whether a worker runs the work, or will without anybody's doing.
+func underWay(w queue.Work) bool {
+	return w.State == queue.Ready || w.State == queue.Running || w.State == queue.Waiting && !worker.AwaitsApproval(w)
+}
+
+// failing returns a context that has ended for a reason.
+func failing(ctx context.Context, why error) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	end(why)
+	return ctx
+}
+
+// halt stops the run of a response that is not to go on, and ends the response. A background
+// response whose server ends goes on.
+func (f *follower) halt(ctx context.Context) error {
+	if f.run.background && left(ctx) {
+		return server.ErrLeft
+	}
+	key := "end of " + f.run.id
+	if f.b.mu.Lock(); f.run.decided != nil { // its client has read that it is cancelled, also if this server ends now
+		key = cancelKey(f.run.id)
+	}
+	f.b.mu.Unlock()
+	log, unlock, err := f.b.halted(context.WithoutCancel(ctx), f.in, key)
+	if err != nil {
+		f.b.report(fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err))
+		return err
+	}
+	row, err := f.store.Work(context.WithoutCancel(ctx), f.in)
+	if err == nil || errors.Is(err, session.ErrNotFound) {
+		err = f.end(ctx, log, row)
+	}
+	f.b.report(unlock())
+	return err
+}
+
+// halted stops the run of a session, and locks the session. key is that of the first delivery that
+// asks for it.
+func (b *Backend) halted(ctx context.Context, in, key string) (s *session.Session, unlock func() error, err error) {
+	ctx, stop := context.WithTimeout(ctx, lockTime)
+	defer stop()
+	var asked time.Time
+	for n := 0; ; {
+		if s, err = b.read(ctx, b.store(), in); err != nil {
+			return nil, nil, err
+		}
+		if unlock, err = s.Lock(ctx); !errors.Is(err, session.ErrBusy) {
+			return s, unlock, err
+		}
+		// The request is for this run alone: it cannot stop a later one. A run that has only just begun
+		// may not know its number yet, and overlooks it.
+		if run := runOf(s.Log()); run > 0 && time.Since(asked) > askAgain {
+			d := session.Delivery{Delivered: session.Delivered{Key: key, From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
+			n, asked, key = n+1, time.Now(), fmt.Sprintf("end of run %d: %d", run, n+1)
+			if _, err := s.Deliver(ctx, d); err != nil && !errors.Is(err, session.ErrKeyUsed) {
+				return nil, nil, err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// runOf returns the entry that began the run that is under way, or 0.
+func runOf(log []session.Entry) (run int64) {
+	for _, e := range log {
+		switch e.Body.(type) {
+		case session.RunStarted:
+			run = e.Seq
+		case session.Stopped:
+			run = 0
+		}
+	}
+	return run
+}
+
+// end writes the end of a response whose run has ended. The caller has the lock of the session.
+// ctx has ended if somebody ended the response.
+func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work) error {
+	f.run.host, f.run.away = &host.Host{Session: log, Store: f.store}, false
+	defer func() { f.run.away = true }()
+	for _, e := range log.Log()[min(f.shown, int64(len(log.Log()))):] {
+		f.show(e)
+	}
+	res, stopped := stopOf(log.Log()[f.run.seq:])
+	p := partOf(log.Log(), f.run.seq)
+	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
+	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
+	var err error
+	switch why := context.Cause(ctx); {
+	case p.ended: // by another server
+		f.run.ended = true
+		var r *api.Response
+		if r, err = responseOf(f.b.inner(ctx, f.store), log.Log(), &p); err == nil {
+			f.s.finish(nil)
+			err = f.w.EndAs(r)
+		}
+	case errors.Is(why, errNotLeft):
+		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error {
+			return f.w.Fail("server_error", "The server had an error while processing your request.")
+		})
+	case errors.Is(why, errOrphan):
+		f.s.finish(nil)
+		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error { return f.w.Interrupt("server_error", interrupted) })
+	case errors.Is(why, errNoWorker):
+		f.s.finish(nil)
+		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error {
+			return f.w.Fail("server_error", "No worker runs that could go on with the response. What was complete is kept, and the response can be continued.")
+		})
+	case why == nil && row.State == queue.Parked && stopped && res.Why == agent.StopCancelled:
+		f.s.finish(nil)
+		err = f.b.ends(ctx, f.run, f.w, func() error {
+			return f.w.Interrupt("server_error", "The agent stopped before its answer: an operator stopped it.")
+		})
+	case why == nil && row.State == queue.Parked && !stopped:
+		err = f.parked(ctx, row)
+	default:
+		err = f.b.closes(ctx, f.run, f.s, f.w, res, nil)
+	}
+	return errors.Join(err, f.settle(context.WithoutCancel(ctx), row))
+}
+
+// stopOf returns how the last run of a part of a log ended.
+func stopOf(log []session.Entry) (res *agent.Result, stopped bool) {
+	res = &agent.Result{}
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			res, stopped = &agent.Result{}, false
+		case session.Stopped:
+			res, stopped = &agent.Result{Why: agent.StopReason(b.Why), Detail: b.Detail}, true
+		}
+	}
+	return res, stopped
+}
+
+// parked ends a response whose work no worker can do, or that an operator or a failure has parked.
+func (f *follower) parked(ctx context.Context, row queue.Work) error {
+	f.b.report(fmt.Errorf("agents: the work of %s is parked: %s", f.run.id, row.Reason))
+	f.s.finish(nil)
+	f.run.parked = true
+	message := "The agent failed at its worker. The operator finds the reason with antiphon work status."
+	if worker.Lacks(row) != "" {
+		message = "No worker can run the agent. The operator finds with antiphon work status what is missing."
+	}
+	return f.b.ends(ctx, f.run, f.w, func() error { return f.w.Fail("server_error", message) })
+}
+
+// told begins the reason of parked work whose client has read that it failed. No worker makes such
+// work ready again.
+const told = "its client was told that it failed: "
+
+// settle leaves the work of a response that has ended: nothing goes on with it before the next
+// request. Work that is parked stays, so that its operator reads the reason.
+func (f *follower) settle(ctx context.Context, row queue.Work) error {
+	for {
+		to, reason := queue.Done, "its response has ended"
+		switch {
+		case row.Session == "" || row.State == queue.Done || !f.run.ended:
+			return nil
+		case row.State == queue.Parked && strings.HasPrefix(row.Reason, told):
+			return nil
+		case row.State == queue.Parked && f.run.parked:
+			to, reason = queue.Parked, told+row.Reason
+		}
+		err := f.store.Move(ctx, row, to, reason)
+		if !errors.Is(err, queue.ErrChanged) {
+			return err
+		}
+		if row, err = f.store.Work(ctx, f.in); errors.Is(err, session.ErrNotFound) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,154 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
+)
+
+// place is where a response is made.
+type place struct {
+	store     store.Store
+	session   string
+	agent     *Agent
+	fresh     bool        // it was made for this request
+	continues string      // the response that is continued, or ""
+	after     int64       // the entry at which it begins
+	talk      string      // the conversation, or ""
+	early     []item.Item // were added to the conversation before
+}
+
+// undo removes a session that was made for a request that was refused.
+func (p *place) undo() {
+	if p.fresh {
+		_ = p.store.Delete(context.Background(), p.session) // it may be gone with the host
+	}
+}
+
+// newSession returns the id of a new session, which is hard to guess.
+func newSession() string { return "api-" + strings.ToLower(rand.Text()) }
+
+// place returns the session of a response. It makes it if there is none, or if the
+// request continues a response that others continue too.
+func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*place, error) {
+	p := &place{store: b.store(), agent: a, session: newSession()}
+	if !r.Stored {
+		p.store = &b.memory
+	}
+	path, err := host.ResolvePath(a.Config.File)
+	if err != nil {
+		return nil, fmt.Errorf("the agent %s: %w", a.Name, err)
+	}
+	if id, ok := api.ConversationID(r.Conversation); ok {
+		return p, b.inConversation(ctx, p, id, path)
+	}
+	if r.PreviousResponseID == "" {
+		p.fresh = true
+		return p, p.store.Create(ctx, session.Info{ID: p.session, Path: path, Owner: b.owner(), Tags: []string{tag}})
+	}
+	p.continues = r.PreviousResponseID
+	in, old, seq, err := b.find(r.PreviousResponseID)
+	if err != nil {
+		return nil, err
+	}
+	info, err := b.info(ctx, in, old)
+	if err != nil {
+		return nil, err
+	}
+	if info.Path != path {
+		return nil, server.Invalid("invalid_value", "model", "The previous response was made by another agent than '%s': begin a new conversation with it.", a.Name)
+	}
+	log, err := session.Open(ctx, in, old)
+	if err != nil {
+		return nil, err
+	}
+	part := partOf(log.Log(), seq)
+	switch {
+	case approves(r.Items) && (b.busy(old) || atWorker(&part)): // with the call that is approved, perhaps
+		return nil, errLocked
+	case in != p.store:
+		p.fresh = true
+		if err = b.copy(ctx, p, info, log.Log()[:part.to]); err == nil {
+			err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
+		}
+		return p, err
+	case part.last && !b.busy(old) && !atWorker(&part):
+		p.session, p.after = old, seq
+		return p, nil
+	}
+	return p, b.forks(ctx, p, log, part)
+}
+
+// fork makes a place in a session that others use one in a fork of it.
+func (b *Backend) fork(ctx context.Context, p *place) error {
+	log, err := session.Open(ctx, p.store, p.session)
+	if err != nil {
+		return err
+	}
+	p.session = newSession()
+	return b.forks(ctx, p, log, partOf(log.Log(), p.after))
+}
+
+// forks makes the session of a place: a fork behind a response.
+func (b *Backend) forks(ctx context.Context, p *place, log *session.Session, behind part) error {
+	p.fresh = true
+	_, err := log.Fork(ctx, behind.to, p.session)
+	if err == nil {
+		err = p.store.Label(ctx, p.session, session.Labels{Tags: []string{tag}})
+	}
+	return err
+}
+
+// busy reports whether a response is being made in a session here.
+func (b *Backend) busy(in string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id := range b.active {
+		if s, _, ok := parseID(id); ok && s == in {
+			return true
+		}
+	}
+	return false
+}
+
+// copy makes a session from the log of one in another store.
+func (b *Backend) copy(ctx context.Context, p *place, from session.Info, log []session.Entry) error {
+	if err := p.store.Create(ctx, session.Info{ID: p.session, Path: from.Path, Owner: from.Owner, Tags: []string{tag}}); err != nil {
+		return err
+	}
+	entries := slices.Clone(log)
+	for i := range entries {
+		entries[i].Seq = int64(i) + 1
+	}
+	for _, body := range session.Revocations(log) {
+		entries = append(entries, session.Entry{Seq: int64(len(entries)) + 1, Body: body})
+	}
+	return p.store.Append(ctx, p.session, 0, entries)
+}
+
+// find returns the store and the session of a response, and the entry at which it begins.
+func (b *Backend) find(id string) (in store.Store, sess string, seq int64, err error) {
+	sess, seq, ok := parseID(id)
+	if !ok {
+		return nil, "", 0, server.ErrNotFound
+	}
+	b.mu.Lock()
+	_, unstored := b.unstored[id]
+	b.mu.Unlock()
+	if unstored {
+		return &b.memory, sess, seq, nil
+	}
+	return b.store(), sess, seq, nil
+}
