@@ -37,37 +37,56 @@ func (r *Run) judge(call tool.Call, annotations tool.Annotations) plan.Ruling {
 	return r.agent.Policy.judge(t, call, annotations, r.state.Rules())
 }
 
-// places returns the function for [tool.WithPlace]. No call may use a place for which rules deny
-// it. A call that rules allowed may use the places for which they would allow it; one that the approver
-// allowed by a rule, those for which this rule would; and one that
-// a person allowed with a rule about a folder, those in the folder; without one, a person may
-// mean a link. It holds what it needs of the run, because tools call it in goroutines of
-// their own.
+// places returns the function for [tool.WithPlace]. It holds what it needs of the run, because tools call
+// it in goroutines of their own.
 func (r *Run) places(f *finished) func(path string, within func(folder string) bool) error {
 	var rulers []ruler
 	for o := r.around; o != nil; o = o.run.around {
 		rulers = append(rulers, o.rulers...)
 	}
 	rulers = append(rulers, r.rulers...)
-	t, call, annotations := f.seen.tool, f.given, f.seen.Annotations
-	policy, remembered := &r.agent.Policy, slices.Clone(r.state.Rules())
-	allowed, answered := f.seen.Verdict, answeredFor(&f.seen.Verdict, call)
-	by, ruled := r.ruled.Load(call.Number)
+	p := permitted{tool: f.seen.tool, call: f.given, annotations: f.seen.Annotations, rulers: rulers, policy: &r.agent.Policy, remembered: slices.Clone(r.state.Rules()), verdict: f.seen.Verdict}
+	if by, ruled := r.ruled.Load(f.given.Number); ruled {
+		rule := by.(session.Rule)
+		p.by = &rule
+	}
+	return p.places()
+}
+
+// permitted is a call that may start, and why.
+type permitted struct {
+	tool        tool.Tool
+	call        tool.Call
+	annotations tool.Annotations
+	rulers      []ruler // whose denials hold too
+	policy      *Policy
+	remembered  []session.Rule
+	verdict     session.Approval
+	by          *session.Rule // the rule by which the approver allowed it, or nil
+}
+
+// places returns the function for [tool.WithPlace]. No call may use a place for which rules deny
+// it. A call that rules allowed may use the places for which they would allow it; one that the approver
+// allowed by a rule, those for which this rule would; and one that
+// a person allowed with a rule about a folder, those in the folder; without one, a person may
+// mean a link.
+func (p *permitted) places() func(path string, within func(folder string) bool) error {
+	answered := answeredFor(&p.verdict, p.call)
 	return func(path string, within func(folder string) bool) error {
-		at := annotations
-		at.Folders = placed{annotations.Folders, path, within}
-		for i := range rulers {
-			if j, denied := rulers[i].denies(t, call, at); denied {
-				return errors.New(j.Denied(call.Name))
+		at := p.annotations
+		at.Folders = placed{p.annotations.Folders, path, within}
+		for i := range p.rulers {
+			if j, denied := p.rulers[i].denies(p.tool, p.call, at); denied {
+				return errors.New(j.Denied(p.call.Name))
 			}
 		}
-		j := policy.judge(t, call, at, remembered)
+		j := p.policy.judge(p.tool, p.call, at, p.remembered)
 		switch {
 		case j.Verdict == session.Deny:
-			return errors.New(j.Denied(call.Name))
-		case allowed.Decided == session.DeciderRule && j.Verdict != session.Allow && !(ruled && allows(by.(session.Rule), asked(t, call, at))):
+			return errors.New(j.Denied(p.call.Name))
+		case p.verdict.Decided == session.DeciderRule && j.Verdict != session.Allow && !(p.by != nil && allows(*p.by, asked(p.tool, p.call, at))):
 			return errMoved
-		case answered != nil && !inFolder(answered, call, at.Folders):
+		case answered != nil && !inFolder(answered, p.call, at.Folders):
 			return errMoved
 		}
 		return nil

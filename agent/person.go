@@ -49,7 +49,8 @@ func (a *Agent) Invoke(ctx context.Context, s *session.Session, t tool.Tool, cal
 		}
 	}
 	seen := ToolCall{tool: t, Session: s.ID(), Call: call, Annotations: tool.AnnotationsOf(t), Started: time.Now()}
-	seen.Verdict, _, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()))
+	var by *session.Rule
+	seen.Verdict, by, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()))
 	if !seen.Verdict.Allowed {
 		seen.Ended, seen.Failure, seen.Error = time.Now(), tool.NotRun, cmp.Or(seen.Verdict.Reason, nobodyAnswered)
 		return refusedOutcome(&seen), after(ctx, "CallRefused", a.Hooks, callRefused, &seen)
@@ -65,6 +66,10 @@ func (a *Agent) Invoke(ctx context.Context, s *session.Session, t tool.Tool, cal
 	}
 	var out tool.Outcome
 	if seen.Error == "" {
+		if seen.Annotations.Folders != nil {
+			may := permitted{tool: t, call: seen.Call, annotations: seen.Annotations, policy: &p, remembered: state.Rules(), verdict: seen.Verdict, by: by}
+			inner = tool.WithPlace(inner, may.places())
+		}
 		out = set.Invoke(inner, seen.Call, a.outputPolicy())
 		seen.Output, seen.Failure, seen.Error = out.Content, out.Failure, out.Error
 	} else {

@@ -96,3 +96,21 @@ func TestInvokeEdited(t *testing.T) {
 		t.Errorf("%+v, %v, %q", out, err, got)
 	}
 }
+
+// TestInvokeInPlace: rules about folders are held against the place that the tool has opened, as in a run. A1
+func TestInvokeInPlace(t *testing.T) {
+	for led, runs := range map[string]bool{"out/b": true, "secret/b": false, "elsewhere/b": false} {
+		writes := tool.Must("writes", "Writes.", func(ctx context.Context, in struct {
+			Path string `json:"path"`
+		}) (string, error) {
+			return "written", tool.CheckPlace(ctx, in.Path, func(folder string) bool { return strings.HasPrefix(led, folder+"/") })
+		}, tool.InFolders(byText{}, tool.Origin{}))
+		a := &agent.Agent{Policy: agent.Policy{Rules: []session.Rule{
+			{Verdict: session.Allow, Tool: "writes", Member: "path", Under: "out"}, {Verdict: session.Deny, Tool: "writes", Member: "path", Under: "secret"},
+		}}}
+		out, err := a.Invoke(t.Context(), session.New(), writes, tool.Call{ID: "c", Name: "writes", Arguments: `{"path":"out/b"}`})
+		if err != nil || out.Failed == runs {
+			t.Errorf("out/b leads to %s: %+v, %v", led, out, err)
+		}
+	}
+}
