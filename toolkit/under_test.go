@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
@@ -23,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/toolkit/internal/kittest"
+	"github.com/antiphon-go/antiphon/toolkit/patch"
 )
 
 // A1: a link on the way to files that other programs obey leads no write to them, whether it was there
@@ -272,4 +275,74 @@ func TestUnderIsNotRaced(t *testing.T) {
 		t.Error("no call met the link")
 	}
 	t.Logf("%d of %d calls worked, %d met the link", worked, len(calls), met)
+}
+
+// A1: patches and indexes are held to the place that was opened: not the path that was allowed, but where
+// it leads decides, for what is written and for what is read.
+func TestPlacesOfPatchesAndIndexes(t *testing.T) {
+	k := kittest.New(t)
+	k.Write("secret/f", "secret\n")
+	k.Write("secret/a.md", "# word\n\nsecret\n")
+	k.Write("pub/a.md", "# word\n\npublic\n")
+	deps := toolkit.Deps{Files: k.Files}
+	index := made(t, "index_markdown_docs", deps)
+	if _, err := index.Run(t.Context(), tool.Call{Name: "index_markdown_docs", Arguments: `{"root":"pub","index_name":"x","vector_db_root":"secret/index"}`}); err != nil {
+		t.Fatal(err)
+	}
+	k.Symlink("../secret", "pub/d")
+	before := k.Tree()
+	ctx := tool.WithPlace(t.Context(), func(_ string, within func(folder string) bool) error {
+		if within("secret") {
+			return errors.New("not allowed there")
+		}
+		return nil
+	})
+	envelope := func(lines string) string { return "*** Begin Patch\n" + lines + "\n*** End Patch" }
+	for _, c := range []struct {
+		name string
+		form patch.Form
+		args string
+	}{
+		{"apply_patch", patch.API, `{"type":"delete_file","path":"pub/d/f"}`},
+		{"apply_patch", patch.API, `{"type":"update_file","path":"pub/d/f","diff":"@@\n-wrong\n+x"}`},
+		{"apply_patch", patch.API, `{"type":"create_file","path":"pub/d/new","diff":"+x"}`},
+		{"apply_patch", patch.API, `{"type":"create_file","path":"pub/d/new/new","diff":"+x"}`},
+		{"apply_patch", patch.Custom, envelope("*** Update File: pub/d/f\n@@\n-secret\n+x")},
+		{"apply_patch", patch.Custom, envelope("*** Update File: pub/a.md\n*** Move to: pub/d/b.md")},
+		{"index_markdown_docs", "", `{"root":"pub/d","index_name":"y"}`},
+		{"index_markdown_docs", "", `{"root":"pub","index_name":"y","vector_db_root":"pub/d/index"}`},
+		{"markdown_search", "", `{"query":"word","vector_db_root":"pub/d/index"}`},
+	} {
+		deps.PatchForm = c.form
+		res, err := made(t, c.name, deps).Run(ctx, tool.Call{Name: c.name, Arguments: c.args, Custom: c.form == patch.Custom})
+		if err == nil || !strings.Contains(err.Error(), "not allowed there") {
+			t.Errorf("%s %s: %q, %v", c.name, c.args, res.Text, err)
+		}
+	}
+	if diff := cmp.Diff(before, k.Tree()); diff != "" {
+		t.Errorf("changed (-before +after):\n%s", diff)
+	}
+}
+
+// A1: the directory of a patched file is opened once: a link that takes its place between two steps leads
+// no step elsewhere.
+func TestPatchStaysWhereItWasRead(t *testing.T) {
+	k := kittest.New(t)
+	k.Write("pub/d/f", "same\n")
+	k.Write("secret/f", "same\n")
+	looks := 0
+	ctx := tool.WithPlace(t.Context(), func(string, func(string) bool) error {
+		if looks++; looks == 1 { // the place is open and was looked at
+			d := filepath.Join(k.Dir, "pub", "d")
+			return errors.Join(os.Rename(d, filepath.Join(k.Dir, "pub", "e")), os.Symlink("../secret", d))
+		}
+		return nil
+	})
+	deps := toolkit.Deps{Files: k.Files, PatchForm: patch.API}
+	if _, err := made(t, "apply_patch", deps).Run(ctx, tool.Call{Name: "apply_patch", Arguments: `{"type":"update_file","path":"pub/d/f","diff":"@@\n-same\n+x"}`}); err != nil {
+		t.Fatal(err)
+	}
+	if theirs, ours := k.Content("secret/f"), k.Content("pub/e/f"); theirs != "same\n" || ours != "x\n" {
+		t.Errorf("secret/f is %q, pub/e/f is %q", theirs, ours)
+	}
 }

@@ -106,18 +106,15 @@ func (d patchDisk) sync(p files.Place) {
 // with ".antiphon-".
 type commit struct {
 	patchDisk
-	files *files.Files
-	held  map[string]files.Place // a place in each directory that is open
-	close []func() error         // of these directories
-	temps []files.Place          // removed at the end
-	dirs  []files.Place          // created by this commit
+	plan  *patchPlan
+	temps []files.Place // removed at the end
+	dirs  []files.Place // created by this commit
 	undo  []func() error
 }
 
 // staged is a planned file together with the files prepared for it.
 type staged struct {
 	*plannedFile
-	at     files.Place // the file in its directory, which is open
 	fresh  files.Place // the new content
 	backup files.Place // the old file
 }
@@ -125,20 +122,17 @@ type staged struct {
 // commit writes the changed files and returns the temporary files that could not
 // be removed.
 func (p *patchPlan) commit(ctx context.Context, changed []*plannedFile) (left []string, err error) {
-	c := &commit{patchDisk: p.disk, files: p.files, held: map[string]files.Place{}}
+	c := &commit{patchDisk: p.disk, plan: p}
 	defer func() {
 		if err == nil {
 			left = c.clean()
-			c.release()
 			return
 		}
 		if undone := c.takeBack(); undone != nil {
-			c.release()
 			err = fmt.Errorf("the patch failed half-way: %w. Not all of it could be taken back: %w", err, undone)
 			return
 		}
 		c.clean()
-		c.release()
 		c.removeDirs()
 		err = fmt.Errorf("nothing was changed, in no file: %w", err)
 	}()
@@ -171,7 +165,7 @@ func (c *commit) prepare(ctx context.Context, file *plannedFile) (s staged, err 
 			return s, err
 		}
 	}
-	if s.at, err = c.hold(file.Place); err != nil {
+	if err := c.plan.hold(ctx, file); err != nil {
 		return s, err
 	}
 	if file.exists {
@@ -192,31 +186,11 @@ func (c *commit) prepare(ctx context.Context, file *plannedFile) (s staged, err 
 	if !file.exists {
 		return s, nil // the removal renames the file to this name
 	}
-	if err := c.link(s.at, s.backup); err == nil {
+	if err := c.link(*s.at, s.backup); err == nil {
 		return s, nil
 	}
 	// The file system has no links: keep a copy. The plan may not have read the file.
-	return s, c.copy(ctx, s.at, s.backup, file.info)
-}
-
-// hold opens the directory of a file, once, so that all steps are done in it.
-func (c *commit) hold(p files.Place) (files.Place, error) {
-	in := p.Parent().Shown
-	if one, ok := c.held[in]; ok {
-		return c.files.HoldBeside(one, p)
-	}
-	at, release, err := c.files.Hold(p)
-	if err == nil {
-		c.held[in] = at
-		c.close = append(c.close, release)
-	}
-	return at, err
-}
-
-func (c *commit) release() {
-	for _, release := range c.close {
-		_ = release()
-	}
+	return s, c.copy(ctx, *s.at, s.backup, file.info)
 }
 
 // makeDirs creates the missing directories, outermost first.
@@ -248,7 +222,7 @@ func (c *commit) steps(all []staged) error {
 	}
 	for _, s := range all {
 		if s.exists {
-			c.sync(s.Parent())
+			c.sync(s.at.Parent())
 		}
 	}
 	for _, s := range all {
@@ -270,25 +244,25 @@ func (c *commit) put(s staged) error {
 	if s.info == nil {
 		return c.putNew(s)
 	}
-	if err := c.rename(s.fresh, s.at); err != nil {
+	if err := c.rename(s.fresh, *s.at); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.at) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, *s.at) })
 	return nil
 }
 
 // putNew gives a new file its name. Where the file system has links, it never
 // replaces a file that appeared in the meantime.
 func (c *commit) putNew(s staged) error {
-	err := c.link(s.fresh, s.at)
+	err := c.link(s.fresh, *s.at)
 	if errors.Is(err, fs.ErrExist) {
 		return files.ErrChanged
 	}
 	if err != nil {
-		err = c.rename(s.fresh, s.at)
+		err = c.rename(s.fresh, *s.at)
 	}
 	if err == nil {
-		c.undo = append(c.undo, func() error { return c.remove(s.at) })
+		c.undo = append(c.undo, func() error { return c.remove(*s.at) })
 	}
 	return err
 }
@@ -298,10 +272,10 @@ func (c *commit) take(s staged) error {
 	if err := s.at.Unchanged(s.info); err != nil {
 		return err
 	}
-	if err := c.rename(s.at, s.backup); err != nil {
+	if err := c.rename(*s.at, s.backup); err != nil {
 		return err
 	}
-	c.undo = append(c.undo, func() error { return c.rename(s.backup, s.at) })
+	c.undo = append(c.undo, func() error { return c.rename(s.backup, *s.at) })
 	return nil
 }
 

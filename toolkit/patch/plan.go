@@ -31,12 +31,16 @@ type patchPlan struct {
 	order   []*plannedFile
 	total   int64
 	disk    patchDisk
+	held    map[string]files.Place // a place in each directory that is open
+	close   []func() error         // of these directories
 }
 
 // A plannedFile is a file before and after the patch.
 type plannedFile struct {
 	files.Place
-	info fs.FileInfo // nil if the file does not exist
+	name string       // as the patch names it
+	at   *files.Place // the file in its directory, which is open; nil until the directory exists
+	info fs.FileInfo  // nil if the file does not exist
 	read bool
 	old  []byte // once read
 
@@ -57,7 +61,8 @@ func applySections(ctx context.Context, f *files.Files, sections []filePatch, di
 	}
 	f.Lock()
 	defer f.Unlock()
-	plan := &patchPlan{files: f, byPlace: make(map[string]*plannedFile), disk: disk}
+	plan := &patchPlan{files: f, byPlace: make(map[string]*plannedFile), disk: disk, held: make(map[string]files.Place)}
+	defer plan.release()
 	var problems []error
 	for i := range sections {
 		if err := plan.section(ctx, &sections[i]); err != nil {
@@ -101,7 +106,7 @@ func refusal(problems []error) error {
 
 // section plans one section of the patch.
 func (p *patchPlan) section(ctx context.Context, s *filePatch) error {
-	file, err := p.file(s.path)
+	file, err := p.file(ctx, s.path)
 	if err == nil {
 		switch s.op {
 		case patchAdd:
@@ -121,7 +126,7 @@ func (p *patchPlan) section(ctx context.Context, s *filePatch) error {
 
 // file returns the planned file at a path. The first time a path is named, the
 // file is as it is on disk.
-func (p *patchPlan) file(name string) (*plannedFile, error) {
+func (p *patchPlan) file(ctx context.Context, name string) (*plannedFile, error) {
 	at, err := p.files.Resolve(name)
 	if err != nil {
 		return nil, err
@@ -132,28 +137,68 @@ func (p *patchPlan) file(name string) (*plannedFile, error) {
 	if err := at.RefuseLink(); err != nil {
 		return nil, err
 	}
-	file := &plannedFile{Place: at}
-	if _, err := at.Dir().Lstat(at.OSPath()); err == nil {
-		if err := file.load(); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, at.Problem("look at", err)
+	file := &plannedFile{Place: at, name: name}
+	if err := p.load(ctx, file); err != nil {
+		return nil, err
 	}
 	p.byPlace[at.Shown] = file
 	p.order = append(p.order, file)
 	return file, nil
 }
 
-// load makes sure that the file is a regular one. It does not read the content;
-// a section that needs it does.
-func (file *plannedFile) load() error {
-	opened, info, err := file.Place.Open("open")
+// load looks at the file on disk, in its directory, which stays open: the file that is read is also the
+// one that is written. A file that exists must be a regular one. load does not read the content; a section
+// that needs it does.
+func (p *patchPlan) load(ctx context.Context, file *plannedFile) error {
+	if _, err := file.Place.Dir().Stat(file.Place.Parent().OSPath()); errors.Is(err, fs.ErrNotExist) {
+		return nil // the directory is created with the file
+	} else if err != nil {
+		return file.Place.Problem("look at", err)
+	}
+	if err := p.hold(ctx, file); err != nil {
+		return file.Place.Problem("look at", err)
+	}
+	if _, err := file.at.Dir().Lstat(file.at.OSPath()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return file.Place.Problem("look at", err)
+	}
+	opened, info, err := file.at.Open("open")
 	if err != nil {
 		return err
 	}
 	file.info, file.mode, file.exists = info, info, true
 	return opened.Close()
+}
+
+// hold opens the directory of a file, unless it is open, so that all steps are done in it. It returns an
+// error if the call may not use this place.
+func (p *patchPlan) hold(ctx context.Context, file *plannedFile) error {
+	if file.at != nil {
+		return nil
+	}
+	in := file.Parent().Shown
+	if one, ok := p.held[in]; ok {
+		at, err := p.files.HoldBeside(ctx, file.name, one, file.Place)
+		if err == nil {
+			file.at = &at
+		}
+		return err
+	}
+	at, release, err := p.files.Hold(ctx, file.name, file.Place)
+	if err != nil {
+		return err
+	}
+	p.held[in], file.at = at, &at
+	p.close = append(p.close, release)
+	return nil
+}
+
+// release closes the directories.
+func (p *patchPlan) release() {
+	for _, release := range p.close {
+		_ = release()
+	}
 }
 
 // text returns the content of the file as planned so far.
@@ -165,7 +210,7 @@ func (p *patchPlan) text(file *plannedFile) ([]byte, error) {
 	if size := file.info.Size(); size > files.MaxEditBytes {
 		return nil, fmt.Errorf("%s has %d bytes; the limit for editing is %d", shown, size, files.MaxEditBytes)
 	}
-	opened, info, err := file.Place.Open("read")
+	opened, info, err := file.at.Open("read")
 	if err != nil {
 		return nil, err
 	}
@@ -273,13 +318,13 @@ func (p *patchPlan) update(ctx context.Context, file *plannedFile, s *filePatch)
 		file.content, file.remarks = []byte(text), append(file.remarks, remarks...)
 	}
 	if s.moveTo != "" {
-		return p.move(file, s.moveTo)
+		return p.move(ctx, file, s.moveTo)
 	}
 	return nil
 }
 
-func (p *patchPlan) move(file *plannedFile, name string) error {
-	to, err := p.file(name)
+func (p *patchPlan) move(ctx context.Context, file *plannedFile, name string) error {
+	to, err := p.file(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,13 @@ func (l library) indexPlace(asked, name string) (files.Place, error) {
 
 // loadIndex reads an index, unless it is in memory as the file has it now. Errors
 // say how to fix it.
-func (l library) loadIndex(ctx context.Context, at files.Place) (*docIndex, error) {
-	file, info, err := at.Open("read")
+func (l library) loadIndex(ctx context.Context, asked string, at files.Place) (*docIndex, error) {
+	held, release, err := l.PinPlace(ctx, asked, at, "read", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	file, info, err := held.Open("read")
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +126,7 @@ func (l library) loadIndex(ctx context.Context, at files.Place) (*docIndex, erro
 	if ix := l.read.get(at.Path(), info); ix != nil {
 		return ix, nil
 	}
-	data, err := at.ReadAll(ctx, maxIndexBytes)
+	data, err := held.ReadAll(ctx, maxIndexBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +149,8 @@ func unusableIndex(at files.Place, err error) error {
 
 // oldIndex returns the content of the previous index, or nil if there is none to
 // build on.
-func (l library) oldIndex(ctx context.Context, at files.Place) *contents {
-	ix, err := l.loadIndex(ctx, at)
+func (l library) oldIndex(ctx context.Context, asked string, at files.Place) *contents {
+	ix, err := l.loadIndex(ctx, asked, at)
 	if err != nil {
 		return nil
 	}
@@ -157,7 +162,7 @@ func (l library) oldIndex(ctx context.Context, at files.Place) *contents {
 }
 
 // keepIndex writes an index atomically, unless the file already has that content.
-func (l library) keepIndex(at files.Place, data []byte) error {
+func (l library) keepIndex(ctx context.Context, asked string, at files.Place, data []byte) error {
 	if len(data) > maxIndexBytes {
 		return fmt.Errorf("the index would have %d bytes; the limit is %d. Index the folders one by one", len(data), maxIndexBytes)
 	}
@@ -170,7 +175,12 @@ func (l library) keepIndex(at files.Place, data []byte) error {
 	if err := at.RefuseLink(); err != nil {
 		return err
 	}
-	info, err := at.Dir().Lstat(at.OSPath())
+	held, release, err := l.Hold(ctx, asked, at)
+	if err != nil {
+		return at.Problem("write", err)
+	}
+	defer func() { _ = release() }()
+	info, err := held.Dir().Lstat(held.OSPath())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		info = nil
@@ -179,16 +189,11 @@ func (l library) keepIndex(at files.Place, data []byte) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file; choose another index_name", at)
 	case info.Size() == int64(len(data)):
-		if old, err := at.ReadAll(context.Background(), maxIndexBytes); err == nil && bytes.Equal(old, data) {
+		if old, err := held.ReadAll(ctx, maxIndexBytes); err == nil && bytes.Equal(old, data) {
 			return nil
 		}
 	}
-	held, release, err := l.Hold(at)
-	if err == nil {
-		err = held.Replace(data, info)
-		_ = release()
-	}
-	if err != nil {
+	if err := held.Replace(data, info); err != nil {
 		if errors.Is(err, files.ErrChanged) {
 			return fmt.Errorf("%s: %w", at, err)
 		}
@@ -199,7 +204,7 @@ func (l library) keepIndex(at files.Place, data []byte) error {
 
 // indexPlaces returns the indexes in a folder, by name. It returns none if the
 // folder does not exist.
-func (l library) indexPlaces(asked string) (places []files.Place, err error) {
+func (l library) indexPlaces(ctx context.Context, asked string) (places []files.Place, err error) {
 	folder, err := l.indexFolder(asked)
 	if err != nil {
 		return nil, err
@@ -207,7 +212,12 @@ func (l library) indexPlaces(asked string) (places []files.Place, err error) {
 	if _, err := folder.Dir().Stat(folder.OSPath()); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	entries, err := folder.Entries()
+	held, release, err := l.PinPlace(ctx, asked, folder, "list", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	entries, err := held.Entries()
 	if err != nil {
 		return nil, err
 	}

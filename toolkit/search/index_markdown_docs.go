@@ -66,11 +66,11 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 	if err != nil {
 		return "", err
 	}
-	g := gatherer{ctx: ctx, files: l, folder: folder, asked: l.Private(folder) != ""}
+	g := gatherer{ctx: ctx, files: l, root: in.Root, folder: folder, asked: l.Private(folder) != ""}
 	if err := g.walk(folder, ignoreAbove(folder)); err != nil {
 		return "", err
 	}
-	old := l.oldIndex(ctx, at)
+	old := l.oldIndex(ctx, in.VectorDBRoot, at)
 	ix, err := g.build(old, inOneLine(in.Description))
 	if err != nil {
 		return "", err
@@ -79,7 +79,7 @@ func (l library) indexMarkdownDocs(ctx context.Context, in indexMarkdownDocsInpu
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := l.keepIndex(at, data); err != nil {
+	if err := l.keepIndex(ctx, in.VectorDBRoot, at, data); err != nil {
 		return "", err
 	}
 	return g.report(ix, at, len(data)), nil
@@ -94,6 +94,7 @@ func inOneLine(s string) string {
 type gatherer struct {
 	ctx    context.Context
 	files  library
+	root   string // the argument that names the folder
 	folder files.Place
 	asked  bool // the folder is private, so a person was asked about all that is in it
 	docs   []files.Place
@@ -106,7 +107,7 @@ type gatherer struct {
 // walk finds the files below a folder. A subfolder that cannot be listed is left
 // out.
 func (g *gatherer) walk(dir files.Place, rules []ignoreRule) error {
-	entries, err := dir.Entries()
+	entries, err := g.entries(dir)
 	if err != nil {
 		if dir.Rel == g.folder.Rel {
 			return err
@@ -127,6 +128,16 @@ func (g *gatherer) walk(dir files.Place, rules []ignoreRule) error {
 		}
 	}
 	return nil
+}
+
+// entries lists a folder where it really is.
+func (g *gatherer) entries(dir files.Place) ([]fs.DirEntry, error) {
+	held, release, err := g.files.PinPlace(g.ctx, g.root, dir, "list", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	return held.Entries()
 }
 
 func (g *gatherer) entry(p files.Place, e fs.DirEntry, rules []ignoreRule) error {
@@ -200,7 +211,7 @@ func (g *gatherer) build(old *contents, description string) (*docIndex, error) {
 
 // index adds one file, and reports whether the old index contains it.
 func (g *gatherer) index(x *indexer, p files.Place, old *contents) (was bool, err error) {
-	text, err := g.files.readDoc(g.ctx, p)
+	text, err := g.files.readDoc(g.ctx, g.root, p)
 	if g.ctx.Err() != nil {
 		return false, g.ctx.Err()
 	}
@@ -237,9 +248,14 @@ func (g *gatherer) index(x *indexer, p files.Place, old *contents) (was bool, er
 	return was, nil
 }
 
-// readDoc reads a Markdown file.
-func (l library) readDoc(ctx context.Context, p files.Place) ([]byte, error) {
-	text, err := p.ReadAll(ctx, MaxDocBytes)
+// readDoc reads a Markdown file in a folder that an argument of the call names, or "".
+func (l library) readDoc(ctx context.Context, asked string, p files.Place) ([]byte, error) {
+	held, release, err := l.PinPlace(ctx, asked, p, "read", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	text, err := held.ReadAll(ctx, MaxDocBytes)
 	if err != nil {
 		return nil, err
 	}

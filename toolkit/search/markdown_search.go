@@ -48,11 +48,43 @@ func Tool(name string, f *files.Files) (tool.Tool, error) {
 	if err := files.Check(f); err != nil {
 		return nil, err
 	}
-	t, err := tool.New(name, f.Describe(markdownSearchText), library{f, new(readIndexes)}.markdownSearch, tool.ReadOnly(), tool.Idempotent())
+	l := library{f, new(readIndexes)}
+	t, err := tool.New(name, f.Describe(markdownSearchText), l.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 	if err != nil {
 		return nil, err
 	}
-	return f.Guard(t, files.None, indexFolderOf), nil
+	return f.Guard(t, files.None, l.readsOf), nil
+}
+
+// readsOf returns the folder of the indexes that a call names, and the private folders that the indexes are
+// of: an index says what is read, and somebody else may have written it.
+func (l library) readsOf(call tool.Call) []string {
+	reads := indexFolderOf(call)
+	if !l.AboveHome() {
+		return reads
+	}
+	folders, names := reads, files.Texts(call.Arguments, "index_name")
+	if len(folders) == 0 {
+		folders = []string{""}
+	}
+	for _, asked := range folders {
+		places, _ := l.indexPlaces(context.Background(), asked) // the call reports the error
+		for _, at := range places {
+			if len(names) > 0 && !slices.Contains(names, allIndexes) && !slices.Contains(names, indexName(at)) {
+				continue
+			}
+			if ix, err := l.loadIndex(context.Background(), asked, at); err == nil && l.isPrivate(ix) {
+				reads = append(reads, cmp.Or(ix.root, l.Roots()[0].Name)+":"+ix.folder)
+			}
+		}
+	}
+	return reads
+}
+
+// isPrivate reports whether a person is asked about the folder of an index.
+func (l library) isPrivate(ix *docIndex) bool {
+	folder, ok := l.In(ix.root, ix.folder)
+	return ok && l.Private(folder) != ""
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
@@ -82,7 +114,7 @@ func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (st
 // indexesFor loads the indexes that a call refers to. If there are several, those
 // that cannot be used are left out with a remark.
 func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexes []*docIndex, remarks []string, err error) {
-	places, err := l.indexPlaces(in.VectorDBRoot)
+	places, err := l.indexPlaces(ctx, in.VectorDBRoot)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -99,11 +131,11 @@ func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexe
 	if len(places) == 0 {
 		return nil, nil, l.noIndex(ctx, in, nil)
 	}
-	return l.loadIndexes(ctx, places)
+	return l.loadIndexes(ctx, in.VectorDBRoot, places)
 }
 
 // loadIndexes reads the indexes, up to the number that can be searched at once.
-func (l library) loadIndexes(ctx context.Context, places []files.Place) (indexes []*docIndex, remarks []string, err error) {
+func (l library) loadIndexes(ctx context.Context, asked string, places []files.Place) (indexes []*docIndex, remarks []string, err error) {
 	var wrong error
 	size := 0
 	for i, p := range places {
@@ -111,7 +143,7 @@ func (l library) loadIndexes(ctx context.Context, places []files.Place) (indexes
 			remarks = append(remarks, fmt.Sprintf("Only the first %d of %d indexes were searched; choose one with index_name.", i, len(places)))
 			break
 		}
-		ix, err := l.loadIndex(ctx, p)
+		ix, err := l.loadIndex(ctx, asked, p)
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
@@ -144,7 +176,7 @@ func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []f
 	var names []string
 	for _, p := range places[:min(len(places), maxIndexes)] {
 		name := indexName(p)
-		if ix, err := l.loadIndex(ctx, p); err == nil && ix.description != "" {
+		if ix, err := l.loadIndex(ctx, in.VectorDBRoot, p); err == nil && ix.description != "" {
 			name += " (" + wording.Quoted(ix.description) + ")"
 		}
 		names = append(names, name)
@@ -211,9 +243,12 @@ func (r *results) read(h hit) (res result, ok bool) {
 		return res, false
 	}
 	p := folder.Entry(h.index.files[s.file].path)
+	if r.files.AboveHome() && r.files.Private(p) != "" && !r.files.isPrivate(h.index) {
+		return res, false // index_markdown_docs would have left it out: nobody was asked about it
+	}
 	if p != r.doc {
 		var text []byte
-		text, r.err = r.files.readDoc(r.ctx, p)
+		text, r.err = r.files.readDoc(r.ctx, "", p)
 		r.doc, r.body, r.now = p, string(text), nil
 	}
 	if r.err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
@@ -404,7 +405,7 @@ func TestIndexStaysInMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ix, err := l.loadIndex(t.Context(), at)
+		ix, err := l.loadIndex(t.Context(), "", at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -506,4 +507,37 @@ func BenchmarkIndexMarkdownDocs(b *testing.B) {
 		runtime.ReadMemStats(&m)
 		b.ReportMetric(float64(m.HeapSys)/(1<<20), "heap-MB")
 	})
+}
+
+// K2: an index that somebody else wrote, such as one in a folder that was downloaded, shows nothing
+// that nobody was asked about, whichever files it names.
+func TestSearchOfForeignIndex(t *testing.T) {
+	k := kittest.New(t)
+	k.Write(".keys/a.md", "# word\n\nsecret\n")
+	k.Files.Home(k.Dir)
+	foreign := func(name, folder, path string) {
+		x := newIndexer(&docIndex{folder: folder})
+		text := k.Content(".keys/a.md") // as if it had been guessed, byte by byte
+		x.read(path, hashOf([]byte(text)), text)
+		k.Write("download/"+name+".idx", string(x.finish().encode()))
+	}
+	foreign("above", ".", ".keys/a.md")
+	foreign("inside", ".keys", "a.md")
+	search, err := Tool("markdown_search", k.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, asks := range map[string]bool{"above": false, "inside": true, "all": true} {
+		call := tool.Call{Name: "markdown_search", Arguments: `{"query":"word","vector_db_root":"download","index_name":"` + name + `"}`}
+		verdict, reason := search.(interface {
+			Approval(call tool.Call, rules []session.Rule) (session.Verdict, string)
+		}).Approval(call, nil)
+		if (verdict == session.Ask && reason != "") != asks {
+			t.Errorf("%s: %q %q", name, verdict, reason)
+		}
+		res, err := search.Run(t.Context(), call) // after a yes, if it asks
+		if err != nil || strings.Contains(res.Text, "secret") != asks {
+			t.Errorf("%s: %q, %v", name, res.Text, err)
+		}
+	}
 }

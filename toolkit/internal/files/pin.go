@@ -29,26 +29,44 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 	if err != nil {
 		return Place{}, nil, err
 	}
+	return f.PinPlace(ctx, name, p, doing, writing)
+}
+
+// PinPlace is [Files.Pin] for a place that the argument name leads to, such as a file in the directory that
+// it names. If name is "", no argument of the call says anything about the place.
+func (f *Files) PinPlace(ctx context.Context, name string, p Place, doing string, writing bool) (pinned Place, release func() error, err error) {
 	pinned, release, err = p.pin(writing)
 	if err != nil {
 		return Place{}, nil, p.Problem(doing, err)
 	}
-	real := pinned.unlinked()
-	err = tool.CheckPlace(ctx, name, func(folder string) bool {
-		in, err := f.Resolve(folder)
-		return err == nil && lies(real, in.unlinked())
-	})
-	if why := f.privateAt(p, real); err == nil && !writing && why != "" && why != f.privateAt(p, p.unlinked()) {
-		err = errors.New("a symbolic link on the way leads to a place that nobody was asked about; read the file itself, which asks because " + why)
-	}
-	if why := f.protectedAt(real); err == nil && writing && why != "" && why != f.protectedAt(p.unlinked()) {
-		err = fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", real)
-	}
-	if err != nil {
+	if err := f.mayUse(ctx, name, p, pinned.unlinked(), writing); err != nil {
 		_ = release()
 		return Place{}, nil, err
 	}
 	return pinned, release, nil
+}
+
+// mayUse returns an error if the call of ctx may not use the place that it has opened: real is the
+// path of this place without links, and p what the call named by its argument name, which is "" if no
+// argument did.
+func (f *Files) mayUse(ctx context.Context, name string, p Place, real string, writing bool) error {
+	if name != "" {
+		err := tool.CheckPlace(ctx, name, func(folder string) bool {
+			in, err := f.Resolve(folder)
+			return err == nil && lies(real, in.unlinked())
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if why := f.protectedAt(real); writing && why != "" && why != f.protectedAt(p.unlinked()) {
+		return fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", real)
+	}
+	// What is written to may also be shown, such as the lines that a patch does not fit.
+	if why := f.privateAt(p, real); why != "" && why != f.privateAt(p, p.unlinked()) {
+		return errors.New("a symbolic link on the way leads to a place that nobody was asked about; name the file itself, which asks because " + why)
+	}
+	return nil
 }
 
 // mostLinks is how many links at the end of a path are followed.

@@ -85,6 +85,11 @@ func (f *Files) Home(path string) {
 	}
 }
 
+// AboveHome reports whether a root contains the home folder, so that places in it may be private.
+func (f *Files) AboveHome() bool {
+	return f.home != "" && slices.ContainsFunc(f.roots, func(r *openRoot) bool { return lies(f.home, r.real) })
+}
+
 // Private returns the reason for asking about a read of a place, or "". A root within the
 // home folder is a project, which a person chose, also if it is in a hidden folder.
 func (f *Files) Private(p Place) string { return f.privateAt(p, realPath(p.Path())) }

@@ -5,6 +5,7 @@ package files
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +49,7 @@ func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) 
 	if len(content) > MaxEditBytes {
 		return TooLarge(p, int64(len(content)))
 	}
-	held, release, err := f.Hold(p)
+	held, release, err := f.Hold(context.Background(), "", p) // the place is pinned already
 	if err == nil {
 		err = held.Replace(content, info)
 		_ = release()
@@ -62,10 +63,10 @@ func (f *Files) Edit(p Place, create bool, change func(old []byte, exists bool) 
 	return nil
 }
 
-// Hold opens the directory of p and returns p in it: what is done with held stays in this directory, even
-// if a link takes its place. If a link on the way leads to a file that is protected for another
-// reason than p, nobody was asked about it, and it is an error. The caller calls release at the end.
-func (f *Files) Hold(p Place) (held Place, release func() error, err error) {
+// Hold opens the directory of p, which a call of ctx named, and returns p in it: what is done with held stays
+// in this directory, even if a link takes its place. It returns an error if the call may not use this
+// place; see [Files.Pin]. The caller calls release at the end.
+func (f *Files) Hold(ctx context.Context, name string, p Place) (held Place, release func() error, err error) {
 	parent := p.Parent()
 	dir, err := p.Dir().OpenRoot(parent.OSPath())
 	if err != nil {
@@ -77,7 +78,7 @@ func (f *Files) Hold(p Place) (held Place, release func() error, err error) {
 		if parent.Rel != "." {
 			r.in += parent.Rel + "/"
 		}
-		held, err = f.HoldBeside(r.place("."), p)
+		held, err = f.HoldBeside(ctx, name, r.place("."), p)
 	}
 	if err != nil {
 		_ = dir.Close()
@@ -87,12 +88,13 @@ func (f *Files) Hold(p Place) (held Place, release func() error, err error) {
 }
 
 // HoldBeside is [Files.Hold] for another file of a directory that is held, with any place in it.
-func (f *Files) HoldBeside(held, p Place) (Place, error) {
-	led := filepath.Join(held.in().real, p.Base())
-	if why := f.protectedAt(led); why != "" && why != f.protectedAt(p.unlinked()) {
-		return Place{}, fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", led)
+func (f *Files) HoldBeside(ctx context.Context, name string, held, p Place) (Place, error) {
+	if err := f.mayUse(ctx, name, p, filepath.Join(held.in().real, p.Base()), true); err != nil {
+		return Place{}, err
 	}
-	return held.in().place(p.Base()), nil
+	at := held.in().place(p.Base())
+	at.direct = true
+	return at, nil
 }
 
 // TooLarge returns the error for a change that makes a file larger than [MaxEditBytes].
