@@ -37,7 +37,8 @@ func (r *Run) polls(name string) bool {
 }
 
 // close records an output for each call that will not run, which says why. If no
-// output exists for the kind of call, the call is removed from the view instead.
+// output exists for the kind of call, the call is removed from the view instead, and a
+// message says why.
 func (r *Run) close(calls []plan.Skipped) error {
 	for _, ref := range calls {
 		c, ok := r.state.Call(ref.CallRef)
@@ -54,13 +55,19 @@ func (r *Run) close(calls []plan.Skipped) error {
 			return err
 		}
 		if !ok {
-			if err := r.record(session.CallDropped{CallID: c.CallID, Reason: ref.Reason}); err != nil {
+			if err := r.recordNoted(c.Item, text, session.CallDropped{CallID: c.CallID, Reason: ref.Reason}); err != nil {
 				return err
 			}
 			continue
 		}
 		out = withCaller(out, c.Item)
-		if err := r.answer(session.CallOutput{CallID: c.CallID, Item: out, Failed: true}, false); err != nil {
+		done := session.CallOutput{CallID: c.CallID, Item: out, Failed: true}
+		if c.Item.Type() == item.TypeToolSearchCall {
+			err = r.recordNoted(c.Item, text, done)
+		} else {
+			err = r.answer(done, false)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -603,7 +610,11 @@ func (r *Run) finish(ctx context.Context, f *finished) error {
 		return r.record(bodies...)
 	}
 	if done.Item = outputItem(f.call.Item, seen.Call.Name, out); done.Item.IsZero() {
-		return r.withdrawCall(done, failure, bodies...)
+		why, _ := output.Sanitize(cmp.Or(failure, noScreenshot))
+		return r.counted(true, r.recordNoted(f.call.Item, unsentText(out), append(bodies, session.CallDropped{CallID: done.CallID, Reason: why})...))
+	}
+	if f.call.Item.Type() == item.TypeToolSearchCall && (done.Failed || done.Edited || out.FoundLeftOut > 0) {
+		return r.counted(done.Failed, r.recordNoted(f.call.Item, unsentText(out), append(bodies, done)...))
 	}
 	if !handing || done.Failed {
 		return r.answer(done, !hosted, bodies...)
@@ -652,18 +663,6 @@ func outputItem(call item.Item, name string, out *tool.Outcome) item.Item {
 	return withCaller(it, call)
 }
 
-// withdrawCall records that a call ran and cannot be answered, because its output must
-// be a screenshot and there is none.
-func (r *Run) withdrawCall(done session.CallOutput, why string, bodies ...session.Body) error {
-	why, _ = output.Sanitize(cmp.Or(why, "The tool returned no image."))
-	if err := r.record(append(bodies, session.CallDropped{CallID: done.CallID, Reason: why})...); err != nil {
-		return err
-	}
-	r.totals.Calls++
-	r.totals.FailedCalls++
-	return nil
-}
-
 // answer records an output, after the other bodies. ran reports whether a tool
 // produced it, so that it counts in the totals.
 func (r *Run) answer(done session.CallOutput, ran bool, bodies ...session.Body) error {
@@ -673,13 +672,22 @@ func (r *Run) answer(done session.CallOutput, ran bool, bodies ...session.Body) 
 	} else {
 		err = r.record(append(bodies, done)...)
 	}
-	if err == nil && ran {
-		r.totals.Calls++
-		if done.Failed {
-			r.totals.FailedCalls++
-		}
+	if !ran {
+		return err
 	}
-	return err
+	return r.counted(done.Failed, err)
+}
+
+// counted counts a call that ran, unless its output could not be recorded.
+func (r *Run) counted(failed bool, err error) error {
+	if err != nil {
+		return err
+	}
+	r.totals.Calls++
+	if failed {
+		r.totals.FailedCalls++
+	}
+	return nil
 }
 
 // startEarly starts a call while the rest of its reply is still arriving, if its

@@ -149,11 +149,14 @@ func TestComputerWarnings(t *testing.T) {
 			r := newRig(t, agenttest.Completed(computerCall(t, "c1", warned)), agenttest.Completed(item.Assistant("done")))
 			r.agent.Policy, r.agent.Tools = c.policy, []tool.Tool{s.tool(t, &item.ComputerPreviewTool{Environment: "browser", DisplayWidth: 2600, DisplayHeight: 20}, c.opts...)}
 			res := r.run(item.User("go"))
-			if (len(s.done) > 0) != c.ran || (res.Why == agent.StopEndTurn) != c.ran {
+			if (len(s.done) > 0) != c.ran || res.Text != "done" {
 				t.Errorf("%q, %+v", s.done, res)
 			}
 			if !c.ran {
-				contains(t, res.Detail, c.detail)
+				unanswered(t, r.last(), c.detail)
+				if res.RefusedCalls != 1 {
+					t.Errorf("%+v", res)
+				}
 				return
 			}
 			if o := shots(t, r.last())["c1"]; o == nil || len(o.AcknowledgedSafetyChecks) != 1 || o.AcknowledgedSafetyChecks[0].ID != "sc_1" {
@@ -178,8 +181,19 @@ func TestComputerWarnings(t *testing.T) {
 	}
 }
 
-// Without a screenshot there is no answer: the call is withdrawn, the run stops with
-// the reason, and the session goes on. P2
+// unanswered checks that a request has a message about the call in place of the call. A screenshot,
+// which would have to acknowledge the warnings, is not made up.
+func unanswered(t *testing.T, items []item.Item, detail string) {
+	t.Helper()
+	got := outline(items)
+	if len(got) != 2 || got[0] != "user: go" {
+		t.Fatalf("%q", got)
+	}
+	contains(t, got[1], "user: [Your call of the tool computer with {\"actions\":[", detail)
+}
+
+// Without a screenshot there is no answer: the call is withdrawn, the model reads the reason, and
+// the run goes on. P2
 func TestComputerFails(t *testing.T) {
 	for _, c := range []struct {
 		name, members, detail string
@@ -196,17 +210,10 @@ func TestComputerFails(t *testing.T) {
 			r := newRig(t, agenttest.Completed(computerCall(t, "c1", `"pending_safety_checks":[],`+c.members)), agenttest.Completed(item.Assistant("hi")))
 			r.agent.Hooks, r.agent.Tools = c.hooks, []tool.Tool{s.tool(t, &item.ComputerTool{})}
 			res := r.run(item.User("go"))
-			if res.Why != agent.StopIncomplete || res.FailedCalls != 1 || countOf[session.CallDropped](r.session) != 1 {
+			if res.Text != "hi" || res.Calls != 1 || res.FailedCalls != 1 || countOf[session.CallDropped](r.session) != 1 {
 				t.Errorf("%+v", res)
 			}
-			contains(t, res.Detail, c.detail)
-			r.reopen()
-			if res := r.run(item.User("hello")); res.Text != "hi" {
-				t.Errorf("%+v", res)
-			}
-			if diff := cmp.Diff([]string{"user: go", "user: hello"}, outline(r.last())); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			unanswered(t, r.last(), c.detail)
 		})
 	}
 	if _, err := tool.Computer(&item.ShellTool{}, nil); err == nil {
@@ -234,7 +241,66 @@ func TestComputerWarnedAndDenied(t *testing.T) {
 		return agent.Decision{Allow: true}, nil
 	}}
 	r.agent.Tools = []tool.Tool{denies{s.tool(t, &item.ComputerTool{})}}
-	if res := r.run(item.User("go")); len(s.done) > 0 || !strings.Contains(res.Detail, "not today") {
+	if res := r.run(item.User("go")); len(s.done) > 0 || res.Text != "done" {
 		t.Errorf("%+v, %q", res, s.done)
 	}
+	unanswered(t, r.last(), "not today")
+}
+
+// A refused call beside one that ran: the output of the other stays with its call, and what the
+// hook put in place of a screenshot is what the model reads. BeforeInput hooks and the person who
+// reads the session are not told that a person wrote it. P1 P2
+func TestComputerRefusedBeside(t *testing.T) {
+	s := new(screen)
+	r := newRig(t, agenttest.Completed(item.Must(&item.Reasoning{ID: "rs_1", EncryptedContent: "x"}), computerCall(t, "c1", warned), item.Call("c2", "echo", `{"text":"hi"}`)), agenttest.Completed(item.Assistant("done")),
+		agenttest.Completed(computerCall(t, "c3", `"pending_safety_checks":[],"actions":[`+click+`]`)), agenttest.Completed(item.Assistant("bye")))
+	var seen []string
+	r.agent.Policy = agent.Policy{Allow: []string{"*"}}
+	r.agent.Hooks = []agent.Hooks{{
+		BeforeInput: func(_ context.Context, in *agent.InputCall) error {
+			seen = append(seen, outline(in.Input)...)
+			return nil
+		},
+		AfterTool: func(_ context.Context, c *agent.ToolCall) error {
+			if c.Call.ID == "c3" {
+				c.Output = item.Text("The screen shows a password.")
+			}
+			return nil
+		},
+	}}
+	r.agent.Tools = []tool.Tool{s.tool(t, &item.ComputerTool{}), echo()}
+	if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 1 {
+		t.Errorf("%+v", res)
+	}
+	got := outline(r.last())
+	if len(got) != 4 || got[1] != `c2: echo({"text":"hi"})` || got[2] != "c2 = hi" || !strings.HasPrefix(got[3], "user: [Your call of the tool computer") {
+		t.Errorf("%q", got)
+	}
+	r.reopen()
+	if res := r.run(item.User("more")); res.Text != "bye" || res.FailedCalls != 1 {
+		t.Errorf("%+v", res)
+	}
+	got = outline(r.last())
+	contains(t, got[len(got)-1], "The screen shows a password.")
+	if diff := cmp.Diff([]string{"user: go", "user: more"}, seen); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A computer call that a crash cut is not made again, and the model reads that its outcome is not
+// known. P2
+func TestComputerLost(t *testing.T) {
+	s := new(screen)
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
+	r.agent.Tools = []tool.Tool{s.tool(t, &item.ComputerTool{})}
+	if _, err := r.session.Append(t.Context(), session.InputItem{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Item: computerCall(t, "c1", `"pending_safety_checks":[],"actions":[`+click+`]`)},
+		session.TurnEnded{Status: item.StatusCompleted}, session.CallStarted{CallID: "c1"}); err != nil {
+		t.Fatal(err)
+	}
+	r.reopen()
+	if res := r.run(); res.Text != "done" || len(s.done) > 0 {
+		t.Errorf("%+v, %q", res, s.done)
+	}
+	unanswered(t, r.last(), "Whether it took effect is not known.")
 }

@@ -6,6 +6,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // mayI is the question whether the endpoint may call search of the server maps.
@@ -256,6 +258,9 @@ func TestClientToolSearch(t *testing.T) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
 		}
 	}
+	if notes := strings.Count(body, "The result of your call of the tool tool_search"); notes != 1 || !strings.Contains(body, "the index is gone") {
+		t.Errorf("%d messages about searches, want one that says why it failed\n%s", notes, body)
+	}
 	for _, def := range []*item.ToolSearchTool{nil, {}, {Execution: item.ExecutionServer}} {
 		if _, err := tool.Search(def, func(context.Context, string) ([]tool.Tool, error) { return nil, nil }); err == nil {
 			t.Errorf("%+v is taken", def)
@@ -266,6 +271,75 @@ func TestClientToolSearch(t *testing.T) {
 	if _, err := r.agent.Run(t.Context(), r.session, item.User("go")); err == nil || !strings.Contains(err.Error(), "tool.Search") {
 		t.Errorf("a search that nothing performs is sent: %v", err)
 	}
+}
+
+// A search answers only with tools of the agent, and with no more than an output may be long. The
+// model and the caller read what was wrong. G1 T6
+func TestClientToolSearchBounds(t *testing.T) {
+	named := func(name, does string, opts ...tool.Option) tool.Tool {
+		return tool.Must(name, does, func(context.Context, struct{}) (string, error) { return "ok", nil }, append(opts, tool.ReadOnly(), tool.Deferred())...)
+	}
+	var many []tool.Tool
+	for i := range 2000 {
+		many = append(many, named(fmt.Sprintf("tool_%d", i), "Does something that takes some words to say."))
+	}
+	crm := &item.NamespaceTool{Name: "crm", Description: "Customers."}
+	for _, c := range []struct {
+		name         string
+		found, known []tool.Tool
+		opts         []tool.Option
+		sent         int
+		note         string
+	}{
+		{"unknown", []tool.Tool{named("get", "Gets.")}, nil, nil, 0, "the search found the tool get, which is not among the tools of the agent"},
+		{"another definition", []tool.Tool{named("get", "Gets.")}, []tool.Tool{named("get", "Deletes.")}, nil, 0, "another definition of the tool get"},
+		{"another namespace", []tool.Tool{named("get", "Gets.")}, []tool.Tool{named("get", "Gets.", tool.Namespace(crm))}, nil, 0, "another definition of the tool get"},
+		{"equal", []tool.Tool{named("get", "Gets.", tool.Namespace(crm))}, []tool.Tool{named("get", "Gets.", tool.Namespace(crm)), named("put", "Puts.", tool.Namespace(crm))}, nil, 1, ""},
+		{"too many", many, many, nil, -1, "of the 2000 definitions are sent"},
+		{"too long", many[:1], many, []tool.Option{tool.MaxOutput(output.Limit{Bytes: output.MinBytes})}, 1, ""},
+		{"one that is too long", []tool.Tool{named("get", strings.Repeat("Gets. ", 400))}, []tool.Tool{named("get", strings.Repeat("Gets. ", 400))}, []tool.Option{tool.MaxOutput(output.Limit{Bytes: output.MinBytes})}, 0, "None of the 1 definitions are sent"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			finds, err := tool.Search(&item.ToolSearchTool{Execution: item.ExecutionClient}, func(context.Context, string) ([]tool.Tool, error) { return c.found, nil }, c.opts...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := item.Must(&item.ToolSearchCall{ID: "ts_1", CallID: "c1", Execution: item.ExecutionClient, Arguments: `{}`})
+			r := newRig(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done")))
+			r.agent.Tools = append([]tool.Tool{finds}, c.known...)
+			if res := r.run(item.User("go")); res.Text != "done" || (res.FailedCalls == 1) != (c.sent == 0) {
+				t.Errorf("%+v", res)
+			}
+			out := foundIn(t, r.last())
+			size := 0
+			if out.Tools != nil {
+				size = len(item.Must(out).JSON())
+			}
+			if c.sent >= 0 && len(out.Tools) != c.sent || c.sent < 0 && (len(out.Tools) == 0 || size > output.DefaultBytes+200 || size < output.DefaultBytes/2) {
+				t.Errorf("%d definitions of %d bytes", len(out.Tools), size)
+			}
+			got := outline(r.last())
+			if last := got[len(got)-1]; c.note == "" && len(got) != 3 || !strings.Contains(last, c.note) {
+				t.Errorf("%q", got[1:])
+			}
+		})
+	}
+}
+
+// foundIn returns the answer to a search.
+func foundIn(t *testing.T, items []item.Item) *item.ToolSearchOutput {
+	t.Helper()
+	for _, it := range items {
+		if it.Type() == item.TypeToolSearchOutput {
+			out, err := item.As[item.ToolSearchOutput](it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+	}
+	t.Fatal("no answer")
+	return nil
 }
 
 // Items of the endpoint's own tools, of programs that call tools, of several agents at

@@ -475,7 +475,7 @@ func TestForeignCalls(t *testing.T) {
 			contains(t, it.JSON(), `"approve":true`, `"approval_request_id":"mcpr_1"`)
 		}
 	}
-	want := []string{"message", "mcp_approval_request", "function_call", "mcp_approval_response", "function_call_output"}
+	want := []string{"message", "mcp_approval_request", "function_call", "mcp_approval_response", "function_call_output", "message"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

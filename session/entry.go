@@ -217,7 +217,8 @@ type CallOutput struct {
 }
 
 // CallDropped removes a call from the view that cannot get an output, such as a
-// computer call that was never carried out. The log keeps it.
+// computer call that was never carried out. The log keeps it. The next entry of a run is
+// a message that tells the model why.
 type CallDropped struct {
 	CallID string
 	Reason string

@@ -262,7 +262,11 @@ func (l *randomLog) messages() (seqs []int64) {
 // strange draws items as only some servers and clients write them.
 func (l *randomLog) strange() item.Item {
 	m := l.mark()
-	switch l.pick("strange", 16) {
+	switch l.pick("strange", 17) {
+	case 15: // its members are repeated to the model if it gets no screenshot
+		actions := []string{`"actions":[ {"type":"type","text":%q} ]`, `"action":{"type":"type","text":%q}`}[l.pick("form", 2)]
+		checks := []string{`[]`, `[ {"id":"sc"}]`}[l.pick("checks", 2)]
+		return parse(fmt.Sprintf(`{"type":"computer_call","id":"c","call_id":"u%s","pending_safety_checks":%s,"status":"completed",`+actions+`}`, m, checks, strings.Repeat("ä"+m, []int{1, 500}[l.pick("length", 2)])))
 	case 14: // as long as an id may be
 		return parse(fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"n","arguments":"{}"}`, strings.Repeat("x", 64)))
 	case 13:

@@ -21,8 +21,9 @@ import (
 // and refused if it has more than [output.MaxImageBytes]. The function must return an
 // error for an action that it does not support, such as an [*item.UnknownAction].
 // Only a screenshot can answer the call: after an error, and after a refusal, the call
-// is withdrawn, and the run stops with the reason. To let the model see that an action
-// had no effect, return the screenshot without an error.
+// leaves the history (see [session.CallDropped]), the model reads why in a message, and
+// the run goes on. To let the model see that an action had no effect, return the
+// screenshot without an error.
 //
 // Calls run one at a time. They need an approval like those of any tool, with the
 // arguments {"actions": […]}. If the endpoint warns of a call (see

@@ -6,6 +6,7 @@ package tool
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/item"
@@ -14,15 +15,17 @@ import (
 // Search makes the API's own tool search from a function that finds tools, for searches that
 // the client performs. The model gets the definitions of the tools that find returns, and may
 // call them from then on. They must be among the tools of the agent too, with [Deferred],
-// so that the model does not know them before. No tools are an answer: there is none.
+// so that the model does not know them before; a search that finds another one fails. No
+// tools are an answer: there is none. Of more definitions than an output may be long (see
+// [MaxOutput]) the model gets the first ones, so the best come first.
 //
 // The Execution of def is [item.ExecutionClient]. Its Parameters are the JSON Schema of the
 // arguments, which find gets as the model sent them, unchecked, and its Description says what
 // to search for.
 //
 // A search only reads, so it runs without an approval unless a rule asks about it. The
-// answer has no place for an error: after an error of find, and after a refusal, the model
-// gets no tools.
+// answer has no place for a text: after an error of find, after a refusal, and if only a part
+// is sent, the model reads about it in a message behind the answer.
 func Search(def *item.ToolSearchTool, find func(ctx context.Context, arguments string) ([]Tool, error), opts ...Option) (Tool, error) {
 	switch {
 	case def == nil:
@@ -55,4 +58,29 @@ func Search(def *item.ToolSearchTool, find func(ctx context.Context, arguments s
 		}
 		return Result{Text: text, Found: defs}, nil
 	}, append([]Option{ReadOnly(), Idempotent()}, opts...)...)
+}
+
+// undeclared returns an error for definitions that a search found and that are not those of
+// tools in the set: the model could not call them, or would call another tool.
+func (s *Set) undeclared(found []item.Tool) error {
+	for _, def := range found {
+		list, group := []item.Tool{def}, (*item.NamespaceTool)(nil)
+		if n, ok := def.(*item.NamespaceTool); ok {
+			list, group = n.Tools, n
+		}
+		for _, def := range list {
+			name, err := nameOf(def)
+			if err != nil {
+				return err
+			}
+			e := s.lookup(name)
+			if e == nil {
+				return fmt.Errorf("the search found the tool %s, which is not among the tools of the agent: add it to them, with tool.Deferred", name)
+			}
+			if own := e.annotations.Namespace; (own == nil) != (group == nil) || own != nil && own.Name != group.Name || !reflect.DeepEqual(def, e.def) {
+				return fmt.Errorf("the search found another definition of the tool %s than the agent has: both must come from the same tool", name)
+			}
+		}
+	}
+	return nil
 }

@@ -273,7 +273,7 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 		return t.outcome(ctx, Result{Error: NotStarted}, NotRun)
 	}
 	for {
-		o := e.invoke(ctx, call, t)
+		o := s.invoke(ctx, e, call, t)
 		if o.NotYet == nil || o.NotYet.After > patience(ctx) {
 			return o
 		}
@@ -285,13 +285,18 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 
 // invoke runs the tool in its own goroutine, so that a tool that ignores its context
 // does not block the caller.
-func (e *entry) invoke(ctx context.Context, call Call, t *target) Outcome {
+func (s *Set) invoke(ctx context.Context, e *entry, call Call, t *target) Outcome {
 	ctx, cancel := e.bound(ctx)
 	defer cancel()
 	done := make(chan ran, 1)
 	go e.run(ctx, call, done)
 	r, returned := await(ctx, done)
 
+	if r.err == nil && len(r.res.Found) > 0 {
+		if r.err = s.undeclared(r.res.Found); r.err != nil {
+			r.res = Result{}
+		}
+	}
 	res, why := r.result(ctx, e, returned)
 	res = call.noted(res, why)
 	o := t.outcome(ctx, res, why)

@@ -154,8 +154,6 @@ func (s *State) settled() Stop {
 		return Stop{Why: StopIncomplete, Detail: last.Reason}
 	case s.run.refusal:
 		return Stop{Why: StopRefused}
-	case s.run.unanswerable != "":
-		return Stop{Why: StopIncomplete, Detail: s.run.unanswerable}
 	case s.run.empty:
 		return Stop{Why: StopEmptyReply, Detail: s.silence()}
 	case s.run.truncation != "" && !s.Room.On:

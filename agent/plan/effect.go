@@ -87,7 +87,7 @@ const (
 	StopRefused      StopReason = "refused"       // the reply is a refusal
 	StopUnfit        StopReason = "unfit"         // the answer does not fit what it must be, and repairs are used up
 	StopEmptyReply   StopReason = "empty_reply"   // the reply has no text and no call to run
-	StopIncomplete   StopReason = "incomplete"    // the reply reached a limit of the endpoint, or has a call that cannot be answered
+	StopIncomplete   StopReason = "incomplete"    // the reply reached a limit of the endpoint
 	StopMaxTurns     StopReason = "max_turns"     // Limits.MaxTurns
 	StopMaxTime      StopReason = "max_time"      // Limits.MaxTime
 	StopMaxTokens    StopReason = "max_tokens"    // Limits.MaxTokens

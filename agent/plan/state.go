@@ -72,26 +72,25 @@ type State struct {
 
 // runState holds the values that restart with each run.
 type runState struct {
-	turns        int
-	tokens       int64
-	cost         float64
-	nested       Usage          // usage of subagents
-	waits        map[int64]bool // calls, by entry, that wait for an approval, their own or their subagent's
-	last         session.TurnEnded
-	refusal      bool   // the last reply is a refusal
-	empty        bool   // the last reply says nothing
-	unanswerable string // why a call of the last reply cannot be answered
-	dropped      bool   // reasoning was left out
-	lastTokens   int64  // of the last complete reply
-	lastCost     float64
-	mustAnswer   string   // why the next turn has to be an answer
-	answering    string   // why the last turn had to be an answer
-	handoffs     int      // handoffs of this run
-	fallbacks    int      // how often another model was asked
-	failed       []string // why, since the last complete reply
-	truncation   string   // why the beginning of the history is known to be left out
-	ask          session.StopAsked
-	repeats      repeats
+	turns      int
+	tokens     int64
+	cost       float64
+	nested     Usage          // usage of subagents
+	waits      map[int64]bool // calls, by entry, that wait for an approval, their own or their subagent's
+	last       session.TurnEnded
+	refusal    bool  // the last reply is a refusal
+	empty      bool  // the last reply says nothing
+	dropped    bool  // reasoning was left out
+	lastTokens int64 // of the last complete reply
+	lastCost   float64
+	mustAnswer string   // why the next turn has to be an answer
+	answering  string   // why the last turn had to be an answer
+	handoffs   int      // handoffs of this run
+	fallbacks  int      // how often another model was asked
+	failed     []string // why, since the last complete reply
+	truncation string   // why the beginning of the history is known to be left out
+	ask        session.StopAsked
+	repeats    repeats
 
 	compactions compactions
 }
@@ -283,7 +282,7 @@ func (s *State) turnStarted(seq int64, turn int) {
 	if s.Room.Measures() {
 		s.fill.asked = s.size()
 	}
-	s.run.refusal, s.run.unanswerable, s.run.empty, s.called = false, "", true, false
+	s.run.refusal, s.run.empty, s.called = false, true, false
 }
 
 // applyCall folds an entry about a call.
@@ -301,8 +300,6 @@ func (s *State) applyCall(e session.Entry) {
 		s.Wait(b.CallID, 0)
 	case session.CallOutput:
 		s.need(true)
-	case session.CallDropped:
-		s.run.unanswerable = b.Reason
 	}
 }
 

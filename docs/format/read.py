@@ -39,6 +39,8 @@ CLOSED = {
     "cut": "The call was not started: the reply ended before the call was complete. Nothing was done.",
     "kind": "This client does not run calls of type %s.",
 }
+DROPPED = "[Your call of the tool computer with %s has no screenshot, so it is left out of this conversation. Its result:\n\n%s]"
+BESIDES = "[The result of your call of the tool tool_search with %s, besides its output above:\n\n%s]"
 COLLAPSED = "The output of this call is left out: a later call read the same again. See its output."
 REFUSED = "The original output of this call is left out: the endpoint refused it. "
 WITHHELD = "The output of this call was withheld by a check."
@@ -146,7 +148,11 @@ def new(kind, **members):
     return Item(compact({"type": kind, **members}))
 
 
-NOTE = new("message", content=[{"type": "input_text", "text": BROKE_OFF}], role="user")
+def message(text):
+    return new("message", content=[{"type": "input_text", "text": text}], role="user")
+
+
+NOTE = message(BROKE_OFF)
 
 
 def output_for(call, text):
@@ -600,13 +606,29 @@ def request(view):
             first.setdefault(c.call_id, c)
         closing = [(c, why) for c, why in ((c, hindrance(c)) for c in first.values()) if why is not None]
         for c, why in closing:
-            name = {"apply_patch_call": "apply_patch", "shell_call": "shell", "local_shell_call": "local_shell"}.get(c.item.type)
+            name = {"apply_patch_call": "apply_patch", "shell_call": "shell", "local_shell_call": "local_shell",
+                    "computer_call": "computer", "tool_search_call": "tool_search"}.get(c.item.type)
             text = why if c.item.type == "mcp_approval_request" else failure(name or c.item.get("name"), why)
             # with the call's own id, by which it is found; the view gives it the other
             out = output_for(c.said, text)
             view.apply(view.seq + 1, "answered" if out else "withdrawn", {"call_id": c.call_id, "item": out})
+            if c.item.type in ("computer_call", "tool_search_call"):
+                note = (BESIDES if out else DROPPED) % (arguments(c.said), text)
+                view.apply(view.seq + 1, "given", {"item": message(note)})
     view.apply(view.seq + 1, "turn_started", {})
     return view.items()
+
+
+def arguments(call):
+    """The arguments of a call, as a message about it repeats them."""
+    raw = {name: value for name, (_, value) in call.raw.items()}
+    text = raw.get("arguments", "")
+    if call.type == "computer_call":
+        actions = raw.get("actions") or "action" in raw and "[" + raw["action"] + "]"
+        checks = ',"pending_safety_checks":' + raw["pending_safety_checks"] if call.value("pending_safety_checks") else ""
+        text = '{"actions":' + actions + checks + "}" if actions else ""
+    size = len(text.encode())
+    return "%d bytes of arguments" % size if size > 2048 else text or "no arguments"
 
 
 def hindrance(c):

@@ -57,7 +57,8 @@ type Result struct {
 	// text.
 	Commands []item.ShellOutput
 	// Found are the definitions that a search for tools found. They are sent instead of Text,
-	// which says the same for people and hooks.
+	// which says the same for people and hooks. The limit for the text is one for their JSON
+	// too: the first ones that fit are sent.
 	Found []item.Tool
 	// Limit bounds this output in addition to the limits of its tool and of the
 	// [Policy]; nil adds no bound.
@@ -111,8 +112,10 @@ type Output struct {
 	// Commands are the Commands of the [Result], for the answer to a shell_call.
 	// They are empty if Content is shorter than the tool's output.
 	Commands []item.ShellOutput
-	// Found are the Found of the [Result], for the answer to a tool_search_call.
-	Found []item.Tool
+	// Found are those Found of the [Result] that the limit allows, for the answer to a
+	// tool_search_call. FoundLeftOut counts the others; Content says how many they are.
+	Found        []item.Tool
+	FoundLeftOut int
 	// StoreError is the error of storing the omitted text. The marks then say that
 	// the text is lost.
 	StoreError error
@@ -249,7 +252,39 @@ func (t *target) applyLimits(ctx context.Context, o *Output, res Result, own boo
 		l = l.within(res.Limit.floor())
 	}
 	w.limit = t.policy.unit(l)
+	w.fitFound(o)
 	w.write(ctx, o, w.limit)
+}
+
+// fitFound keeps the first definitions that fit into the limit, and says so in the text. It
+// is a failure if there are none.
+func (w *whole) fitFound(o *Output) {
+	total := len(o.Found)
+	size := Limit{}
+	for i, def := range o.Found {
+		sent, err := item.New(&item.ToolSearchOutput{Tools: []item.Tool{def}})
+		if err == nil {
+			text, _ := sent.Member("tools")
+			more := w.policy.measure(item.Text(string(text)), w.limit)
+			size.Bytes, size.Tokens = size.Bytes+more.Bytes, size.Tokens+more.Tokens
+		}
+		if err != nil || !w.limit.allow(size) {
+			o.Found, o.FoundLeftOut = o.Found[:i:i], total-i
+			break
+		}
+	}
+	if o.FoundLeftOut == 0 {
+		return
+	}
+	note := fmt.Sprintf("Only the first %d of the %d definitions are sent: all of them are longer than an output may be. Search for something narrower.", len(o.Found), total)
+	if len(o.Found) > 0 {
+		w.text = strings.TrimLeft(w.text+"\n\n"+note, "\n")
+		return
+	}
+	o.Found = nil
+	o.Failed, w.failed = true, true
+	o.Error = strings.TrimLeft(o.Error+"\n"+fmt.Sprintf("None of the %d definitions are sent: the first one is longer than an output may be. Search for something narrower.", total), "\n")
+	w.err = o.Error
 }
 
 // firstOf returns the first limit that is not nil, or nil.
