@@ -112,7 +112,6 @@ type active struct {
 	end        func(cause error) // cancels the run
 	background bool
 	queued     bool                 // a worker makes it
-	parked     bool                 // its work was parked
 	away       bool                 // the session is a worker's, so nothing may be written to it here
 	streams    bool                 // its events are kept
 	files      string               // of the agent: see filesOf
@@ -428,6 +427,7 @@ func (b *Backend) runs(ctx context.Context, run *active, s *shown, w *server.Wri
 		live(h.Session.ID(), ev)
 		if e, ok := ev.(agent.Recorded); ok && cancels(e.Entry, run.id) {
 			run.cancelled = true
+			run.end(server.ErrCancelled) // it may have been for a run that has ended
 		}
 		s.event(ev)
 	}
@@ -506,7 +506,7 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 	case errors.Is(cause, errDrained):
 		return w.Interrupt("server_error", interrupted)
 	case errors.Is(cause, errDeleted):
-		return w.Interrupt("server_error", "The response was deleted while it was made.")
+		return w.Interrupt("server_error", wasDeleted)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -548,6 +548,9 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 	}
 	return w.Fail(code, message)
 }
+
+// wasDeleted is what a client reads whose response another one deletes.
+const wasDeleted = "The response was deleted while it was made."
 
 // parked reports whether an operator asked for the end of the run that ends a part of a log. Who
 // and why is for the readers of the session.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -37,6 +38,7 @@ type follower struct {
 	in    string
 	shown int64
 	soon  int       // how many looks follow soon, because a run has ended
+	over  bool      // somebody else has ended or deleted the response
 	busy  time.Time // when a worker ran last
 }
 
@@ -69,9 +71,14 @@ func (f *follower) follow(ctx context.Context) error {
 				if ctx.Err() != nil {
 					return f.halt(ctx)
 				}
-				return f.failed(errors.Join(errors.New("agents: the log of a worker cannot be watched"), first(failed)))
+				return f.failed(ctx, errors.Join(errors.New("agents: the log of a worker cannot be watched"), first(failed)))
 			}
-			if f.show(e); f.soon > 0 {
+			switch f.show(e); {
+			case f.run.cancelled:
+				return f.halt(failing(ctx, server.ErrCancelled))
+			case f.over:
+				look.Reset(0)
+			case f.soon > 0:
 				look.Reset(endPause)
 			}
 		case <-look.C:
@@ -90,12 +97,12 @@ func (f *follower) follow(ctx context.Context) error {
 
 // failed ends the work of this server on a response, because the store failed. Somebody goes on with a
 // background response later.
-func (f *follower) failed(err error) error {
+func (f *follower) failed(ctx context.Context, err error) error {
+	f.b.report(err)
 	if f.run.background {
-		f.b.report(err)
 		return server.ErrLeft
 	}
-	return f.b.fail(f.run, f.w, err)
+	return f.halt(failing(ctx, errBroken))
 }
 
 func first(failed chan error) error {
@@ -119,6 +126,9 @@ func (f *follower) show(e session.Entry) {
 	case session.Stopped:
 		f.soon = soonLooks
 	}
+	if n, ok := noteOf(e); ok && (n.Kind == kindEnd || n.Kind == kindDeleted) && n.ResponseID == f.run.id {
+		f.over = true
+	}
 	f.run.cancelled = f.run.cancelled || cancels(e, f.run.id)
 	f.s.entry(e)
 }
@@ -129,18 +139,8 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return f.unseen(ctx, err)
 	}
-	if underWay(row) {
-		if f.run.background { // it waits for a worker
-			return false, nil
-		}
-		none, err := noWorker(ctx, f.store)
-		if err != nil || !none {
-			f.busy = time.Now()
-		}
-		if time.Since(f.busy) > noWorkerTime {
-			return true, f.halt(failing(ctx, errNoWorker))
-		}
-		return false, nil
+	if underWay(row) && !f.over {
+		return f.waits(ctx)
 	}
 	log, unlock, err := f.b.locked(ctx, f.in)
 	if errors.Is(err, errLocked) { // somebody has it open for a while
@@ -150,7 +150,7 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 		return f.unseen(ctx, err)
 	}
 	row, err = f.store.Work(ctx, f.in)
-	if err == nil && underWay(row) { // something was delivered meanwhile
+	if err == nil && underWay(row) && !f.over { // something was delivered meanwhile
 		return false, unlock()
 	}
 	if err == nil {
@@ -160,13 +160,32 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 	return true, err
 }
 
+// waits looks for a worker, unless the response waits for one.
+func (f *follower) waits(ctx context.Context) (done bool, _ error) {
+	if f.run.background {
+		return false, nil
+	}
+	none, err := noWorker(ctx, f.store)
+	if err != nil || !none {
+		f.busy = time.Now()
+	}
+	if time.Since(f.busy) < noWorkerTime {
+		return false, nil
+	}
+	none, err = f.stop(failing(ctx, errNoWorker))
+	if errors.Is(err, session.ErrBusy) { // the lease of a worker that has died: it ends
+		return false, nil
+	}
+	return true, f.unstopped(ctx, none, err)
+}
+
 // unseen is the result of a look that failed. If somebody has ended the response meanwhile, that is
 // no failure: follow stops the run.
 func (f *follower) unseen(ctx context.Context, err error) (done bool, _ error) {
 	if ctx.Err() != nil {
 		return false, nil
 	}
-	return true, f.failed(err)
+	return true, f.failed(ctx, err)
 }
 
 // underWay reports whether a worker runs the work, or will without anybody's doing.
@@ -187,31 +206,51 @@ func (f *follower) halt(ctx context.Context) error {
 	if f.run.background && left(ctx) {
 		return server.ErrLeft
 	}
-	key := "end of " + f.run.id
-	if f.b.mu.Lock(); f.run.decided != nil { // its client has read that it is cancelled, also if this server ends now
-		key = cancelKey(f.run.id)
-	}
-	f.b.mu.Unlock()
-	log, unlock, err := f.b.halted(context.WithoutCancel(ctx), f.in, key)
-	if err != nil {
-		f.b.report(fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err))
+	stopped, err := f.stop(ctx)
+	return f.unstopped(ctx, stopped, err)
+}
+
+// unstopped returns the result of halt. If the run was not stopped, a client that waits is told of a failure;
+// for others, the next look at responses that nobody makes takes it up.
+func (f *follower) unstopped(ctx context.Context, stopped bool, err error) error {
+	why := context.Cause(ctx)
+	switch {
+	case stopped:
 		return err
+	case errors.Is(err, server.ErrNotFound): // the session is deleted
+		f.run.ended = true
+		f.s.finish(nil)
+		return f.w.Interrupt("server_error", wasDeleted)
+	case f.run.background, errors.Is(why, errOrphan), errors.Is(why, context.Canceled):
+		f.b.report(err)
+		return server.ErrLeft
+	}
+	return f.b.fail(f.run, f.w, err)
+}
+
+// stop does what halt says, if the run can be stopped.
+func (f *follower) stop(ctx context.Context) (stopped bool, _ error) {
+	log, unlock, err := f.b.halted(context.WithoutCancel(ctx), f.in, f.run)
+	if err != nil {
+		return false, fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err)
 	}
 	row, err := f.store.Work(context.WithoutCancel(ctx), f.in)
 	if err == nil || errors.Is(err, session.ErrNotFound) {
 		err = f.end(ctx, log, row)
 	}
 	f.b.report(unlock())
-	return err
+	return true, err
 }
 
-// halted stops the run of a session, and locks the session. key is that of the first delivery that
-// asks for it.
-func (b *Backend) halted(ctx context.Context, in, key string) (s *session.Session, unlock func() error, err error) {
+// halted stops the run of a response at its worker, and locks the session.
+func (b *Backend) halted(ctx context.Context, in string, of *active) (s *session.Session, unlock func() error, err error) {
 	ctx, stop := context.WithTimeout(ctx, lockTime)
 	defer stop()
 	var asked time.Time
-	for n := 0; ; {
+	if of.cancelled { // the worker has read it
+		asked = time.Now()
+	}
+	for {
 		if s, err = b.read(ctx, b.store(), in); err != nil {
 			return nil, nil, err
 		}
@@ -221,8 +260,8 @@ func (b *Backend) halted(ctx context.Context, in, key string) (s *session.Sessio
 		// The request is for this run alone: it cannot stop a later one. A run that has only just begun
 		// may not know its number yet, and overlooks it.
 		if run := runOf(s.Log()); run > 0 && time.Since(asked) > askAgain {
-			d := session.Delivery{Delivered: session.Delivered{Key: key, From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
-			n, asked, key = n+1, time.Now(), fmt.Sprintf("end of run %d: %d", run, n+1)
+			asked = time.Now()
+			d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprintf("%s, run %d: %d", endKey(of.id), run, asked.UnixNano()), From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
 			if _, err := s.Deliver(ctx, d); err != nil && !errors.Is(err, session.ErrKeyUsed) {
 				return nil, nil, err
 			}
@@ -260,6 +299,10 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	p := partOf(log.Log(), f.run.seq)
 	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
 	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
+	parked := row.State == queue.Parked && context.Cause(ctx) == nil && !f.run.cancelled // and not by this server
+	if parked {
+		f.b.report(fmt.Errorf("agents: the work of %s is parked: %s", f.run.id, row.Reason))
+	}
 	var err error
 	switch why := context.Cause(ctx); {
 	case p.ended: // by another server
@@ -269,7 +312,13 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 			f.s.finish(nil)
 			err = f.w.EndAs(r)
 		}
-	case errors.Is(why, errNotLeft):
+	case p.deleted: // likewise
+		f.s.finish(nil)
+		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error {
+			return f.w.Interrupt("server_error", wasDeleted)
+		})
+	case errors.Is(why, errBroken):
+		f.s.finish(nil)
 		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error {
 			return f.w.Fail("server_error", "The server had an error while processing your request.")
 		})
@@ -281,17 +330,20 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 		err = f.b.ends(context.WithoutCancel(ctx), f.run, f.w, func() error {
 			return f.w.Fail("server_error", "No worker runs that could go on with the response. What was complete is kept, and the response can be continued.")
 		})
-	case why == nil && row.State == queue.Parked && stopped && res.Why == agent.StopCancelled:
+	case parked && stopped && res.Why == agent.StopCancelled:
 		f.s.finish(nil)
 		err = f.b.ends(ctx, f.run, f.w, func() error {
 			return f.w.Interrupt("server_error", "The agent stopped before its answer: an operator stopped it.")
 		})
-	case why == nil && row.State == queue.Parked && !stopped:
+	case parked && (!stopped || res.Why == agent.StopNotYet):
 		err = f.parked(ctx, row)
 	default:
-		err = f.b.closes(ctx, f.run, f.s, f.w, res, nil)
+		err = f.b.closes(ctx, f.run, f.s, f.w, res, failureOf(res, log.Log()[f.run.seq:]))
 	}
-	return errors.Join(err, f.settle(context.WithoutCancel(ctx), row))
+	if f.run.ended {
+		err = errors.Join(err, f.b.settle(context.WithoutCancel(ctx), f.in, parked))
+	}
+	return err
 }
 
 // stopOf returns how the last run of a part of a log ended.
@@ -310,40 +362,48 @@ func stopOf(log []session.Entry) (res *agent.Result, stopped bool) {
 
 // parked ends a response whose work no worker can do, or that an operator or a failure has parked.
 func (f *follower) parked(ctx context.Context, row queue.Work) error {
-	f.b.report(fmt.Errorf("agents: the work of %s is parked: %s", f.run.id, row.Reason))
 	f.s.finish(nil)
-	f.run.parked = true
-	message := "The agent failed at its worker. The operator finds the reason with antiphon work status."
+	message := "The agent failed at its worker, or an operator stopped it. The operator finds the reason with antiphon work status."
 	if worker.Lacks(row) != "" {
 		message = "No worker can run the agent. The operator finds with antiphon work status what is missing."
 	}
 	return f.b.ends(ctx, f.run, f.w, func() error { return f.w.Fail("server_error", message) })
 }
 
-// told begins the reason of parked work whose client has read that it failed. No worker makes such
-// work ready again.
-const told = "its client was told that it failed: "
+// failureOf returns how the endpoint of an agent's model failed, if that ended the last run of a part of a log.
+func failureOf(res *agent.Result, log []session.Entry) error {
+	if end, ok := lastTurn(log); res.Why == agent.StopProviderError && !ok && end.Class != "" {
+		return &endpoint.Error{Class: endpoint.Class(end.Class), Message: res.Detail}
+	}
+	return nil
+}
 
-// settle leaves the work of a response that has ended: nothing goes on with it before the next
-// request. Work that is parked stays, so that its operator reads the reason.
-func (f *follower) settle(ctx context.Context, row queue.Work) error {
+// told begins the reason of parked work whose client has read that its response has ended. No worker makes such
+// work ready again.
+const told = "its client was told that it ended: "
+
+// settle leaves the work of a session whose last response has ended: nothing goes on with it before the next
+// request. With keep, work that is parked stays, so that its operator reads the reason. The caller has the
+// lock of the session, so work that is running has lost its worker.
+func (b *Backend) settle(ctx context.Context, in string, keep bool) error {
+	q, err := store.As[queue.Queue](b.store(), "keep work")
+	if err != nil {
+		return err
+	}
 	for {
+		row, err := q.Work(ctx, in)
 		to, reason := queue.Done, "its response has ended"
 		switch {
-		case row.Session == "" || row.State == queue.Done || !f.run.ended:
+		case errors.Is(err, session.ErrNotFound):
 			return nil
-		case row.State == queue.Parked && strings.HasPrefix(row.Reason, told):
+		case err != nil:
+			return err
+		case row.State == queue.Done, row.State == queue.Parked && strings.HasPrefix(row.Reason, told):
 			return nil
-		case row.State == queue.Parked && f.run.parked:
+		case row.State == queue.Parked && keep:
 			to, reason = queue.Parked, told+row.Reason
 		}
-		err := f.store.Move(ctx, row, to, reason)
-		if !errors.Is(err, queue.ErrChanged) {
-			return err
-		}
-		if row, err = f.store.Work(ctx, f.in); errors.Is(err, session.ErrNotFound) {
-			return nil
-		} else if err != nil {
+		if err = q.Move(ctx, row, to, reason); !errors.Is(err, queue.ErrChanged) {
 			return err
 		}
 	}

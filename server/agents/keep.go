@@ -43,6 +43,9 @@ func (b *Backend) Put(ctx context.Context, rec server.StoredObject) error {
 		b.mu.Lock()
 		run.decided = &rec
 		b.mu.Unlock()
+		if run.queued { // also if this server ends before the worker has read it
+			return b.asksEnd(ctx, run.id)
+		}
 		return nil
 	case run != nil && final:
 		return b.ended(ctx, run, rec.Response)
@@ -80,7 +83,11 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 			return err
 		}
 	}
-	entries, err := run.host.Session.Append(ctx, append([]session.Body{n.body()}, run.input...)...)
+	bodies := append([]session.Body{n.body()}, run.input...)
+	if lastID(run.host.Session.Log()) != "" {
+		bodies = append(bodies, b.lapsed(ctx, run.host.Session)...)
+	}
+	entries, err := run.host.Session.Append(ctx, bodies...)
 	if err != nil {
 		return err
 	}
@@ -106,7 +113,11 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 	}
 	n.Asked = run.asked
 	ctx = context.WithoutCancel(ctx)
-	if _, err = run.host.Session.Append(ctx, n.body()); err == nil {
+	bodies := []session.Body{n.body()}
+	if run.background || run.queued {
+		bodies = append(bodies, b.lapsed(ctx, run.host.Session)...)
+	}
+	if _, err = run.host.Session.Append(ctx, bodies...); err == nil {
 		run.ended = true
 		if (run.background || run.queued) && !run.streams { // otherwise the events come first
 			b.report(run.host.Store.Label(ctx, run.host.Session.ID(), session.Labels{Untag: []string{tagBackground}}))
@@ -134,12 +145,21 @@ func (b *Backend) finishLater(ctx context.Context, r *api.Response) error {
 		return err
 	}
 	if p := partOf(s.Log(), seq); p.from != 0 && !p.ended {
-		var n note
-		if n, err = endOf(r.ID, r); err == nil {
-			_, err = s.Append(ctx, n.body())
-		}
+		err = b.endsAs(ctx, s, &p, r)
 	}
 	return errors.Join(err, unlock())
+}
+
+// endsAs writes the end of a response that nobody makes. The caller has the lock of the session.
+func (b *Backend) endsAs(ctx context.Context, s *session.Session, p *part, r *api.Response) error {
+	n, err := endOf(r.ID, r)
+	if err != nil {
+		return err
+	}
+	if _, err = s.Append(ctx, append([]session.Body{n.body()}, b.lapsed(ctx, s)...)...); err == nil && p.begin.Queued {
+		err = b.settle(ctx, s.ID(), false)
+	}
+	return err
 }
 
 // locked opens a stored session for writing. It waits while another writer has it.
@@ -484,7 +504,9 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 	if p.from == 0 || p.deleted || p.begin.ResponseID != id {
 		return errors.Join(server.ErrNotFound, unlock())
 	}
-	_, err = s.Append(ctx, note{Kind: kindDeleted, ResponseID: id}.body())
+	if _, err = s.Append(ctx, note{Kind: kindDeleted, ResponseID: id}.body()); err == nil && atWorker(&p) && p.last {
+		err = b.settle(ctx, in, false)
+	}
 	left := false
 	for _, other := range partsOf(s.Log()) {
 		owner, _, _ := parseID(other.begin.ResponseID)

@@ -47,8 +47,8 @@ var (
 	errOrphan = errors.New("the server of the response ended")
 	// errNoWorker is that of one while no worker runs.
 	errNoWorker = errors.New("no worker runs")
-	// errNotLeft is that of one that could not be left as work.
-	errNotLeft = errors.New("the response could not be left as work")
+	// errBroken is that of one that could not be left as work, or not be followed.
+	errBroken = errors.New("the store failed")
 )
 
 // queues are the abilities of a store whose runs workers make.
@@ -108,6 +108,9 @@ func (b *Backend) queues(ctx context.Context, a *Agent, run *active, s *shown, w
 	if err != nil {
 		return b.fail(run, w, err)
 	}
+	if err := b.settle(ctx, run.host.Session.ID(), false); err != nil { // otherwise work that has lost its worker goes on with its own file
+		return b.fail(run, w, err)
+	}
 	if err := b.release(run); err != nil { // before a worker looks for it
 		return err
 	}
@@ -115,7 +118,7 @@ func (b *Backend) queues(ctx context.Context, a *Agent, run *active, s *shown, w
 		if ctx.Err() == nil {
 			b.report(err)
 		}
-		return f.halt(failing(ctx, errNotLeft))
+		return f.halt(failing(ctx, errBroken))
 	}
 	return f.follow(ctx)
 }
@@ -174,12 +177,12 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 		return fmt.Errorf("agents: the note about %s: %w", id, err)
 	}
 	run := &active{id: id, seq: seq, host: &host.Host{Session: s, Store: b.store()}, queued: true, away: true, background: p.begin.Background, streams: p.begin.Background && streams(p.begin.Request), done: make(chan struct{})}
+	ctx, run.end = context.WithCancelCause(ctx)
+	defer run.end(nil)
 	if err := b.enter(run); err != nil {
 		return server.ErrLeft
 	}
 	defer b.leave(run, func() {})
-	ctx, run.end = context.WithCancelCause(ctx)
-	defer run.end(nil)
 	if run.streams {
 		events, over, err := b.takeStream(ctx, id)
 		if err != nil {
@@ -192,8 +195,13 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	if p.ended {
 		return leftOr(ctx, b.endsAgain(run, a, req, &p, w))
 	}
+	if run.cancelled, err = wasCancelled(ctx, s, id); err != nil {
+		return leftOr(ctx, err)
+	}
 	if !run.background {
 		run.end(errOrphan)
+	} else if run.cancelled {
+		run.end(server.ErrCancelled)
 	} else if err := b.leftAsWork(ctx, a, run); err != nil {
 		return leftOr(ctx, err)
 	}
@@ -203,7 +211,6 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	shows := newShown(b.inner(ctx, b.store()), w, a.Name, id, nil, s.Log()[:seq-1])
 	shows.files = true
 	for _, e := range s.Log()[seq:] {
-		run.cancelled = run.cancelled || cancels(e, id)
 		shows.entry(e)
 	}
 	f, err := b.follower(run, shows, w, int64(len(s.Log())))

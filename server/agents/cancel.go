@@ -1,0 +1,144 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agents
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// A response is cancelled through the inbox of its session, by any process. What waits there is
+// durable. When the response ends, it is taken out, because it is not to stop the next run.
+
+// cancelKey is the key of the delivery that cancels a response.
+func cancelKey(id string) string { return "cancel " + id }
+
+// cancels reports whether an entry takes the delivery that cancels a response.
+func cancels(e session.Entry, id string) bool {
+	d, ok := e.Body.(session.Delivered)
+	return ok && d.Key == cancelKey(id)
+}
+
+// endKey begins the keys of the deliveries that end the runs of a response.
+func endKey(id string) string { return "end of " + id }
+
+// asksEnd leaves the delivery that cancels a response.
+func (b *Backend) asksEnd(ctx context.Context, id string) error {
+	in, seq, _ := parseID(id)
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return err
+	}
+	d := session.Delivery{
+		Delivered: session.Delivered{Key: cancelKey(id), By: cmp.Or(b.By, "a client"), From: "cancel"},
+		Bodies:    []session.Body{session.StopAsked{Why: string(agent.StopRequested), Run: runOf(s.Log()[min(seq, int64(len(s.Log()))):])}},
+	}
+	if _, err = s.Deliver(ctx, d); errors.Is(err, session.ErrKeyUsed) { // for an earlier run
+		err = nil
+	}
+	return err
+}
+
+// wasCancelled reports whether somebody has cancelled a response, also if no run has read it.
+func wasCancelled(ctx context.Context, s *session.Session, id string) (bool, error) {
+	if slices.ContainsFunc(s.Log(), func(e session.Entry) bool { return cancels(e, id) }) {
+		return true, nil
+	}
+	for d, err := range s.Deliveries(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if d.Key == cancelKey(id) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lapsed returns the entries that take out of the inbox what would end a response. The caller has
+// the lock of the session, and writes that the response has ended.
+func (b *Backend) lapsed(ctx context.Context, s *session.Session) (taken []session.Body) {
+	for d, err := range s.Deliveries(ctx) {
+		if err != nil {
+			b.report(err)
+			return nil
+		}
+		if strings.HasPrefix(d.Key, cancelKey("resp_")) || strings.HasPrefix(d.Key, endKey("resp_")) {
+			d.Problem = "the response has ended"
+			taken = append(taken, d.Delivered)
+		}
+	}
+	return taken
+}
+
+// Stop implements [server.Resumer]. It tells the server that makes the response, through
+// the inbox of the session, or ends the response if nobody makes it.
+func (b *Backend) Stop(ctx context.Context, id string) error {
+	in, seq, ok := parseID(id)
+	if !ok {
+		return server.ErrNotFound
+	}
+	told := false
+	for until := time.Now().Add(lockTime); ; {
+		s, err := b.read(ctx, b.store(), in)
+		if err != nil {
+			return err
+		}
+		p := partOf(s.Log(), seq)
+		if p.from == 0 || p.deleted || p.begin.ResponseID != id {
+			return server.ErrNotFound
+		}
+		if (p.ended || !p.last) && !told {
+			return nil
+		}
+		unlock, err := s.Lock(ctx)
+		switch {
+		case err == nil:
+			if unfinished(s.Log()) == id {
+				err = b.cancelled(ctx, s, id)
+			} else if taken := b.lapsed(ctx, s); len(taken) > 0 && unfinished(s.Log()) == "" { // it ended meanwhile
+				_, err = s.Append(ctx, taken...)
+			}
+			return errors.Join(err, unlock())
+		case errors.Is(err, session.ErrBusy) && (p.ended || !p.last):
+			return nil
+		case !errors.Is(err, session.ErrBusy):
+			return err
+		case !told:
+			if err := b.asksEnd(ctx, id); err != nil {
+				return err
+			}
+			told = true
+		case time.Now().After(until):
+			return errLocked
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// cancelled writes that a response was cancelled. The caller has the lock of the session.
+func (b *Backend) cancelled(ctx context.Context, s *session.Session, id string) error {
+	_, seq, _ := parseID(id)
+	p := partOf(s.Log(), seq)
+	r, err := api.ParseResponse(p.begin.Response)
+	if err != nil {
+		return err
+	}
+	r.ID, r.Status = id, item.StatusCancelled
+	return b.endsAs(context.WithoutCancel(ctx), s, &p, r)
+}

@@ -1,0 +1,401 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package agents_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/trust"
+	"github.com/antiphon-go/antiphon/worker"
+)
+
+// hall is a server whose runs workers make, and what the test does in place of a worker.
+type hall struct {
+	*world
+	store queues // another process's
+}
+
+type queues interface {
+	store.Store
+	session.Inbox
+	session.Watcher
+	queue.Queue
+	queue.Roster
+}
+
+// queued serves an agent called "it" for workers. No worker runs.
+func queued(t *testing.T, tools, script string, change func(*agents.Backend)) *hall {
+	t.Helper()
+	return inHall(serving(t, tools, script, func(b *agents.Backend) {
+		b.Queue = true
+		if change != nil {
+			change(b)
+		}
+	}))
+}
+
+func inHall(w *world) *hall {
+	w.t.Helper()
+	in, err := store.Open(w.t.Context(), filepath.Join(w.dir, "sessions.db"), store.Options{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { in.Close() })
+	return &hall{w, in.(queues)}
+}
+
+// again serves the folder again, as the next process does.
+func (h *hall) again(change func(*agents.Backend)) *hall {
+	h.t.Helper()
+	return inHall(reopened(h.t, h.dir, func(b *agents.Backend) {
+		b.Queue = true
+		if change != nil {
+			change(b)
+		}
+	}))
+}
+
+// end ends the server. It may be called once.
+func (h *hall) end() {
+	h.stop()
+	h.stop = func() {}
+}
+
+// sessionOf returns the session of a response.
+func sessionOf(response string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(response, "resp_"), "_")
+	return "api-" + id
+}
+
+// left waits until a response was left as work.
+func (h *hall) left(response string) queue.Work {
+	h.t.Helper()
+	for {
+		if row, err := h.store.Work(h.t.Context(), sessionOf(response)); err == nil && row.State != queue.Done {
+			return row
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hold locks the session of a response, as its worker does.
+func (h *hall) hold(response string) (s *session.Session, free func()) {
+	h.t.Helper()
+	s, err := session.Open(h.t.Context(), h.store, sessionOf(response))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	unlock, err := s.WaitLock(h.t.Context())
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return s, func() {
+		h.t.Helper()
+		if err := unlock(); err != nil {
+			h.t.Error(err)
+		}
+	}
+}
+
+// waiting returns the keys of the deliveries that wait for a session.
+func (h *hall) waiting(response string) (keys []string) {
+	h.t.Helper()
+	for d, err := range h.store.Deliveries(h.t.Context(), sessionOf(response)) {
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		keys = append(keys, d.Key)
+	}
+	return keys
+}
+
+// ended reads a response until it has ended.
+func (h *hall) ended(id string) *api.Response {
+	h.t.Helper()
+	for {
+		if r := h.get(id); r.Status != item.StatusQueued && r.Status != item.StatusInProgress {
+			return r
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// done waits until nobody has anything to do for a response.
+func (h *hall) done(response string) queue.Work {
+	h.t.Helper()
+	for {
+		row, err := h.store.Work(h.t.Context(), sessionOf(response))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if row.State == queue.Done || row.State == queue.Parked {
+			return row
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// cancel cancels a response, and its client reads so.
+func (h *hall) cancel(id string) {
+	h.t.Helper()
+	status, body := h.send(http.MethodPost, "responses/"+id+"/cancel", "")
+	if status != http.StatusOK || h.response(body).Status != item.StatusCancelled {
+		h.t.Errorf("%d %s", status, body)
+	}
+}
+
+// works starts a worker. It takes nobody's work if idle is set.
+func (h *hall) works(idle bool, change func(*worker.Worker)) {
+	h.t.Helper()
+	state := h.t.TempDir()
+	in, err := store.Open(h.t.Context(), filepath.Join(h.dir, "sessions.db"), store.Options{})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	w := &worker.Worker{
+		Config:  host.Config{Store: in, Workspace: h.dir, Sandbox: "full"},
+		Agents:  &worker.Agents{Folder: filepath.Join(state, "definitions"), Agreed: trust.Open(filepath.Join(state, "agreed.jsonl"))},
+		Prepare: agents.Prepare, Name: "w", Backoff: func(int) time.Duration { return 0 },
+	}
+	if idle {
+		w.Tenants = []string{"nobody"}
+	}
+	if change != nil {
+		change(w)
+	}
+	cfg := w.Config
+	cfg.File, cfg.Trust = filepath.Join(h.dir, "it.md"), trust.Everything
+	if _, err := w.Agents.Add(h.t.Context(), cfg); err != nil {
+		h.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(h.t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Run(ctx) }()
+	h.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			h.t.Error(err)
+		}
+		in.Close()
+	})
+	for {
+		if cards, _, err := worker.Running(h.t.Context(), h.store); err != nil {
+			h.t.Fatal(err)
+		} else if len(cards) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+const background = `{"model":"it","input":"x","background":true}`
+
+// A cancel that the client has read is durable, also while a worker that has not begun the run holds the session. The
+// next response of the session is made nevertheless.
+func TestQueueCancelBeforeRun(t *testing.T) {
+	h := queued(t, "", "again\nturn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	_, free := h.hold(r.ID)
+	h.cancel(r.ID)
+	if keys := h.waiting(r.ID); len(keys) != 1 || keys[0] != "cancel "+r.ID {
+		t.Errorf("%q", keys)
+	}
+	free()
+	if row := h.done(r.ID); row.State != queue.Done {
+		t.Errorf("%+v", row)
+	}
+	if r = h.ended(r.ID); r.Status != item.StatusCancelled {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+	if keys := h.waiting(r.ID); len(keys) != 0 {
+		t.Errorf("the next response would stop: %q", keys)
+	}
+	h.works(false, nil)
+	if r = h.create(`{"model":"it","input":"y","previous_response_id":"` + r.ID + `"}`); r.Status != item.StatusCompleted {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+}
+
+// A cancel that waits for the session ends the response in the next server, also if no worker ever runs.
+func TestQueueCancelLater(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	h.end()
+	if _, err := h.store.Deliver(t.Context(), sessionOf(r.ID), session.Delivery{
+		Delivered: session.Delivered{Key: "cancel " + r.ID, From: "cancel"}, Bodies: []session.Body{session.StopAsked{Why: string(agent.StopRequested)}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	next := h.again(nil)
+	if r = next.ended(r.ID); r.Status != item.StatusCancelled {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+	if row := next.done(r.ID); row.State != queue.Done {
+		t.Errorf("%+v", row)
+	}
+}
+
+// A response that is cancelled or deleted at another server ends at its own, although no worker takes it.
+func TestQueueEndedElsewhere(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	other := h.again(nil)
+	resp := h.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","background":true,"stream":true}`)
+	defer resp.Body.Close()
+	id := firstID(t, resp.Body)
+	h.left(id)
+	other.cancel(id)
+	if rest, err := io.ReadAll(resp.Body); err != nil || strings.Contains(string(rest), "failed") {
+		t.Errorf("%v\n%s", err, rest)
+	}
+	if row := h.done(id); row.State != queue.Done {
+		t.Errorf("%+v", row)
+	}
+	h.works(true, nil)
+	for _, more := range []string{`,"previous_response_id":"` + id + `"`, ""} {
+		resp = h.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","stream":true`+more+`}`)
+		defer resp.Body.Close()
+		id = firstID(t, resp.Body)
+		h.left(id)
+		if status, body := other.send(http.MethodDelete, "responses/"+id, ""); status != http.StatusOK {
+			t.Errorf("%d %s", status, body)
+		}
+		if rest, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(rest), "was deleted") {
+			t.Errorf("%v\n%s", err, rest)
+		}
+		if more != "" && h.done(id).State != queue.Done {
+			t.Error("the work is left")
+		}
+	}
+}
+
+// begins takes the work of a response as a worker, and returns its session.
+func (h *hall) begins(response string) (s *session.Session, row queue.Work, free func()) {
+	h.t.Helper()
+	row = h.left(response)
+	s, free = h.hold(response)
+	row, err := h.store.Begin(h.t.Context(), row, "w")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return s, row, free
+}
+
+// Work whose worker has died goes on with the file that the next response finds, and not with its own.
+func TestQueueWorkLost(t *testing.T) {
+	h := queued(t, "", "again\nturn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	h.cancel(r.ID)
+	row := h.done(r.ID)
+	if err := h.store.Enqueue(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	_, lost, free := h.begins(r.ID)
+	free()
+	write(t, h.dir, "it.md", strings.ReplaceAll(fileText(t, h.dir, "it.md"), "Be brief.", "Be rude."))
+	h.create(`{"model":"it","input":"y","background":true,"previous_response_id":"` + r.ID + `"}`)
+	for {
+		if row, err := h.store.Work(t.Context(), lost.Session); err != nil {
+			t.Fatal(err)
+		} else if row.State == queue.Ready {
+			if row.Agent == lost.Agent {
+				t.Error("the worker would run the old file")
+			}
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// A response whose work is parked fails, its client is told as much as without workers, and its operator reads why.
+func TestQueueParked(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	for _, c := range []struct {
+		entries       []session.Body
+		code, message string
+	}{
+		{[]session.Body{
+			session.TurnEnded{Turn: 1, Status: item.StatusFailed, Reason: "slow down", Class: "rate_limit"},
+			session.Stopped{Why: string(agent.StopProviderError), Detail: "slow down"},
+		}, "rate_limit_exceeded", "limits its rate"},
+		{[]session.Body{session.Stopped{Why: string(agent.StopNotYet), Detail: "waiting for the result of x"}}, "server_error", "or an operator stopped it"},
+		{nil, "server_error", "or an operator stopped it"},
+	} {
+		r := h.create(background)
+		s, row, free := h.begins(r.ID)
+		if len(c.entries) > 0 {
+			if _, err := s.Append(t.Context(), append([]session.Body{session.RunStarted{}, session.TurnStarted{Turn: 1}}, c.entries...)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.store.Move(t.Context(), row, queue.Parked, "the reason"); err != nil {
+			t.Fatal(err)
+		}
+		free()
+		r = h.ended(r.ID)
+		if r.Status != item.StatusFailed || r.Error == nil || r.Error.Code != c.code || !strings.Contains(r.Error.Message, c.message) {
+			t.Errorf("%s %+v", r.Status, r.Error)
+		}
+		for row.State = queue.Running; !strings.HasPrefix(row.Reason, "its client was told"); time.Sleep(time.Millisecond) {
+			if row = h.done(r.ID); row.State != queue.Parked || !strings.HasSuffix(row.Reason, "the reason") {
+				t.Fatalf("%+v", row)
+			}
+		}
+	}
+}
+
+// brokenQueue is a store whose rows cannot be read.
+type brokenQueue struct {
+	queues
+	broken atomic.Bool
+}
+
+func (q *brokenQueue) Work(ctx context.Context, id string) (queue.Work, error) {
+	if q.broken.Load() {
+		return queue.Work{}, errors.New("the store failed")
+	}
+	return q.queues.Work(ctx, id)
+}
+
+// A response that cannot be followed fails, and is not read as incomplete later.
+func TestQueueBroken(t *testing.T) {
+	var q *brokenQueue
+	h := queued(t, "", "turn\n  say Yes.\n", func(b *agents.Backend) {
+		q = &brokenQueue{queues: b.Store.(queues)}
+		b.Store = q
+	})
+	h.works(true, nil)
+	resp := h.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","stream":true}`)
+	defer resp.Body.Close()
+	id := firstID(t, resp.Body)
+	h.left(id)
+	q.broken.Store(true)
+	if rest, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(rest), "response.failed") {
+		t.Errorf("%v\n%s", err, rest)
+	}
+	q.broken.Store(false)
+	if r := h.ended(id); r.Status != item.StatusFailed {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+}
