@@ -105,7 +105,7 @@ func (c *accessFlags) check() error {
 const webhookSecret = "ANTIPHON_WEBHOOK_SECRET"
 
 // webhook returns the receiver of events, or nil.
-func (c *serveCommand) webhook(env environment) (*agents.Webhook, error) {
+func (c *serveCommand) webhook(env environment) (*server.Webhook, error) {
 	if c.Webhook == "" {
 		return nil, nil
 	}
@@ -115,7 +115,7 @@ func (c *serveCommand) webhook(env environment) (*agents.Webhook, error) {
 	if env[webhookSecret] == "" {
 		return nil, usage(errors.New("--webhook: the variable " + webhookSecret + " is to have the secret that signs the events, such as whsec_ and 32 random bytes in base64"))
 	}
-	h := &agents.Webhook{URL: c.Webhook, Secret: env[webhookSecret]}
+	h := &server.Webhook{URL: c.Webhook, Secret: env[webhookSecret]}
 	if err := h.Check(); err != nil {
 		return nil, usage(fmt.Errorf("--webhook: %w", err))
 	}

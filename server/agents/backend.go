@@ -25,7 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
-	"github.com/antiphon-go/antiphon/server/internal/claims"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -86,10 +86,10 @@ type Backend struct {
 	KeepKeys time.Duration
 	// Webhook is told when background responses have ended, and when approvals are wanted.
 	// Nil means nobody. Call [Backend.SendWebhooks] too.
-	Webhook *Webhook
+	Webhook *server.Webhook
 
 	keysOnce sync.Once
-	keys     *claims.Book // see book
+	keys     *kept.Book // see book
 
 	mu            sync.Mutex
 	written       map[string]int64     // how many notes the events of a response have, by its id
@@ -217,7 +217,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 		run.streams = r.Stream != nil && *r.Stream
 	}
 	if run.queued = b.Queue; run.background || run.queued {
-		run.request, err = kept(r)
+		run.request, err = keptRequest(r)
 	}
 	if err == nil {
 		err = b.respond(ctx, a, at, run, r, w)
@@ -453,7 +453,7 @@ func (b *Backend) closes(ctx context.Context, run *active, s *shown, w *server.W
 	used := usageOf(h.Session.Log()[run.seq:])
 	w.Usage(used)
 	w.Cost, w.Model = pricesOf(h.Session.Log()[run.seq:])
-	if !run.background && asks(w.Response().Output) {
+	if !run.background && kept.Asks(w.Response().Output) {
 		b.report(b.owe(context.WithoutCancel(ctx), run.id))
 	}
 	return b.ends(ctx, run, w, func() error {

@@ -28,7 +28,7 @@
 // items that were complete.
 //
 // The files of clients, the responses of Idempotency-Keys and what is still to be sent to a
-// [Webhook] are sessions of their own, which lists leave out.
+// [server.Webhook] are sessions of their own, which lists leave out.
 //
 // Responses that are not stored are sessions in memory.
 package agents

@@ -8,16 +8,16 @@ import (
 	"errors"
 
 	"github.com/antiphon-go/antiphon/server"
-	"github.com/antiphon-go/antiphon/server/internal/claims"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 )
 
 // tagKeys marks the sessions that name the responses that were made for an Idempotency-Key.
 const tagKeys = "responses-key"
 
 // book returns what remembers keys. V4
-func (b *Backend) book() *claims.Book {
+func (b *Backend) book() *kept.Book {
 	b.keysOnce.Do(func() {
-		b.keys = &claims.Book{
+		b.keys = &kept.Book{
 			In: b.store(), Owner: b.owner(), Prefix: prefix + "key-", Tag: tagKeys, Keep: b.KeepKeys, Log: b.report,
 			Find: func(ctx context.Context, id string) error {
 				_, err := b.Get(ctx, id)
@@ -36,7 +36,7 @@ func (b *Backend) Claim(ctx context.Context, key, body string) (made string, nam
 // stillNamed returns an error if another server has named a response for the key of this one.
 func (b *Backend) stillNamed(ctx context.Context, id string) error {
 	err := b.book().Check(ctx, id)
-	if errors.Is(err, claims.ErrLost) {
+	if errors.Is(err, kept.ErrLost) {
 		return errLocked
 	}
 	return err

@@ -37,9 +37,9 @@ const (
 	busyTime = 5 * time.Second
 )
 
-// kept returns the part of a background request that the log does not have otherwise: all
+// keptRequest returns the part of a background request that the log does not have otherwise: all
 // but the input, and answers to approvals.
-func kept(r *server.Request) (jsontext.Value, error) {
+func keptRequest(r *server.Request) (jsontext.Value, error) {
 	var answers []item.Item
 	for _, it := range r.Items {
 		if it.Type() == item.TypeMCPApprovalResponse {

@@ -26,6 +26,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -86,7 +87,7 @@ func receive(t *testing.T) *receiver {
 }
 
 // to has a backend send webhooks to a receiver.
-func (r *receiver) to(b *agents.Backend) { b.Webhook = &agents.Webhook{URL: r.url, Secret: whsec} }
+func (r *receiver) to(b *agents.Backend) { b.Webhook = &server.Webhook{URL: r.url, Secret: whsec} }
 
 // sending has a backend send until the end of the test, or until stop is called.
 func sending(t *testing.T, b *agents.Backend) (stop func()) {
@@ -318,7 +319,7 @@ func TestWebhookCheck(t *testing.T) {
 		{"https://hooks.example", "", "shorter"},
 		{"https://hooks.example", "whsec_!", "base64"},
 	} {
-		err := (&agents.Webhook{URL: test.url, Secret: test.secret}).Check()
+		err := (&server.Webhook{URL: test.url, Secret: test.secret}).Check()
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q, %q: %v", test.url, test.secret, err)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/server"
-	"github.com/antiphon-go/antiphon/server/internal/claims"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 )
 
 const (
@@ -21,9 +21,9 @@ const (
 )
 
 // keys returns what remembers keys. V4
-func (s *Store) keys() *claims.Book {
+func (s *Store) keys() *kept.Book {
 	s.once.Do(func() {
-		s.book = &claims.Book{
+		s.book = &kept.Book{
 			In: s.In, Owner: s.Owner, Prefix: "gateway-key-", Tag: tagKeys, Keep: s.KeepKeys, Log: s.log,
 			Find: func(ctx context.Context, id string) error {
 				_, _, err := s.open(ctx, id)

@@ -18,7 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
-	"github.com/antiphon-go/antiphon/server/internal/claims"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -44,7 +44,7 @@ type Store struct {
 	Log func(error)
 
 	once     sync.Once
-	book     *claims.Book
+	book     *kept.Book
 	sweeping sync.WaitGroup
 	closed   context.CancelFunc // ends the sweeping
 
@@ -376,7 +376,7 @@ func (s *Store) drop(ctx context.Context, r *ready) error {
 // the same key.
 func (s *Store) hold(ctx context.Context, h *held, rec server.StoredObject) error {
 	if err := s.keys().Check(ctx, rec.ID()); err != nil {
-		if errors.Is(err, claims.ErrLost) {
+		if errors.Is(err, kept.ErrLost) {
 			err = &server.Error{Status: http.StatusConflict, Message: "Another server makes the response for this Idempotency-Key. Please retry in a few seconds."}
 		}
 		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())

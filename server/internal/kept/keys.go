@@ -1,9 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims remembers which response was made for an Idempotency-Key, in sessions of a
-// store: for [server.Rememberer]. V4
-package claims
+package kept
 
 import (
 	"cmp"
@@ -23,9 +21,9 @@ import (
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// Book remembers the responses. Each key has a session of its own, whose id is made of the
-// owner and the key. Its lock says that somebody begins the response. Set the fields before
-// the first use; then it is safe for concurrent use.
+// Book remembers which response was made for an Idempotency-Key, for [server.Rememberer]. Each key
+// has a session of its own, whose id is made of the owner and the key. Its lock says that somebody
+// begins the response. Set the fields before the first use; then it is safe for concurrent use. V4
 type Book struct {
 	In    store.Store
 	Owner string

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package claims_test
+package kept_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	_ "modernc.org/sqlite"
 
-	"github.com/antiphon-go/antiphon/server/internal/claims"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
 	_ "github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -33,7 +33,7 @@ func (b *beside) Archive(ctx context.Context, id string, archived bool) error {
 }
 
 // open opens a book, and returns also what lists its keys.
-func open(t *testing.T) (*claims.Book, *beside, func() []string) {
+func open(t *testing.T) (*kept.Book, *beside, func() []string) {
 	t.Helper()
 	file, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), store.Options{Create: true})
 	if err != nil {
@@ -45,7 +45,7 @@ func open(t *testing.T) (*claims.Book, *beside, func() []string) {
 		}
 	})
 	in := &beside{Store: file}
-	b := &claims.Book{In: in, Owner: "red", Prefix: "key-", Tag: "key", Find: func(context.Context, string) error { return nil }}
+	b := &kept.Book{In: in, Owner: "red", Prefix: "key-", Tag: "key", Find: func(context.Context, string) error { return nil }}
 	return b, in, func() (ids []string) {
 		for info, err := range in.List(t.Context(), session.Query{Archived: true, Tags: []string{"key"}}) {
 			if err != nil {
@@ -58,7 +58,7 @@ func open(t *testing.T) (*claims.Book, *beside, func() []string) {
 }
 
 // claim claims a key for which no response was made.
-func claim(t *testing.T, b *claims.Book, key string) (release func()) {
+func claim(t *testing.T, b *kept.Book, key string) (release func()) {
 	t.Helper()
 	made, _, release, err := b.Claim(t.Context(), key, "body")
 	if err != nil || made != "" {
