@@ -45,8 +45,9 @@ type Request struct {
 	// the exact text of others.
 	Object item.Item
 	// Items is the complete input of the model: the history that the request
-	// continues, and its own input. Item references are replaced by their items. If the
-	// backend is a [Keeper], it is only the request's own input.
+	// continues, and its own input. Item references are replaced by their items, and the names
+	// of files of a [Filer] by their content. If the backend is a [Keeper], it is only the
+	// request's own input.
 	Items []item.Item
 	// Own is the number of Items, at the end, that are the request's own input.
 	Own int
@@ -62,6 +63,8 @@ type Request struct {
 	previous     string // the stored object that the request continues, or ""
 	conversation string // reserved by this request until it is released
 	streamID     string // of a WebSocket
+	files        int64  // the size of the content of the files that it names
+	drop         func() // gives the memory for them back
 }
 
 // own returns the request's own input.

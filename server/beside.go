@@ -270,9 +270,13 @@ func (s *Server) returns(ctx context.Context, id string, by *Server, n int) {
 }
 
 // moves moves a conversation from one server to the other. If the program ends in the
-// middle, both have it.
+// middle, both have it. A file that only an upstream may know is an error for agents.
 func moves(ctx context.Context, rec StoredObject, items []item.Item, from, to *Server) error {
 	id := rec.ID()
+	items, _, wrong := to.withFiles(ctx, items, "items")
+	if wrong != nil {
+		return wrong
+	}
 	if err := to.store().Put(ctx, StoredObject{Conversation: rec.Conversation, Input: items}); err != nil {
 		return err
 	}

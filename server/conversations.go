@@ -153,6 +153,9 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong == nil {
 		wrong = mayName(c.r.Context(), items, "items")
 	}
+	if wrong == nil {
+		items, _, wrong = s.withFiles(c.r.Context(), items, "items")
+	}
 	if wrong != nil {
 		return wrong
 	}
@@ -295,6 +298,9 @@ func (s *Server) addConversationItems(c *call) *Error {
 	}
 	if wrong == nil {
 		wrong = mayName(c.r.Context(), items, "items")
+	}
+	if wrong == nil {
+		items, _, wrong = s.withFiles(c.r.Context(), items, "items")
 	}
 	if wrong != nil {
 		return wrong

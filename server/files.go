@@ -4,7 +4,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -12,16 +14,20 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Filer is a [Backend] that keeps files, which requests name by file_id.
+// Filer keeps files. It is the [Backend] of a server, or its [Store]. Where a request or an item of a
+// conversation names one (file_id in an input_image or input_file), the server puts its content in
+// the place of the name: what was asked does not change when the file is deleted.
 type Filer interface {
 	// AddFile keeps a file until it is deleted or expires. It returns it with an id, its size and its time.
 	AddFile(ctx context.Context, f File, content []byte) (File, error)
@@ -64,6 +70,19 @@ const (
 	minExpiry = 60 * 60
 	maxExpiry = 30 * 24 * 60 * 60
 )
+
+// filer returns what keeps the files, or nil. Of two servers beside each other, both have those of the
+// first one.
+func (s *Server) filer() Filer {
+	if o := s.other; o != nil && o.Beside == s {
+		return o.filer()
+	}
+	if f, ok := s.Backend.(Filer); ok && !nils.Is(f) {
+		return f
+	}
+	f, _ := s.store().(Filer)
+	return f
+}
 
 // purposes are those that a file here can have.
 var purposes = []string{"user_data", "assistants", "vision"}
@@ -133,7 +152,7 @@ func (s *Server) addFile(c *call) *Error {
 		f.Expires = int64(s.now()) + n
 	}
 	f.Bytes, f.Created = int64(len(content)), int64(s.now())
-	if f, err = s.Backend.(Filer).AddFile(c.r.Context(), f, content); err != nil {
+	if f, err = s.filer().AddFile(c.r.Context(), f, content); err != nil {
 		return s.failure(err)
 	}
 	return c.send(encoded(f.object()))
@@ -159,7 +178,7 @@ func (s *Server) files(c *call) *Error {
 		limit = n
 	}
 	var list []File
-	for f, err := range s.Backend.(Filer).Files(c.r.Context()) {
+	for f, err := range s.filer().Files(c.r.Context()) {
 		if err != nil {
 			return s.failure(err)
 		}
@@ -197,7 +216,7 @@ func (s *Server) files(c *call) *Error {
 
 // file serves GET /files/{id}.
 func (s *Server) file(c *call) *Error {
-	f, err := s.Backend.(Filer).File(c.r.Context(), c.ids[0])
+	f, err := s.filer().File(c.r.Context(), c.ids[0])
 	if err != nil {
 		return s.fileFailure(c.ids[0], err)
 	}
@@ -206,11 +225,11 @@ func (s *Server) file(c *call) *Error {
 
 // fileContent serves GET /files/{id}/content. A browser must not take it for a page.
 func (s *Server) fileContent(c *call) *Error {
-	f, err := s.Backend.(Filer).File(c.r.Context(), c.ids[0])
+	f, err := s.filer().File(c.r.Context(), c.ids[0])
 	if err != nil {
 		return s.fileFailure(c.ids[0], err)
 	}
-	content, err := s.Backend.(Filer).OpenFile(c.r.Context(), f.ID)
+	content, err := s.filer().OpenFile(c.r.Context(), f.ID)
 	if err != nil {
 		return s.fileFailure(f.ID, err)
 	}
@@ -227,8 +246,137 @@ func (s *Server) fileContent(c *call) *Error {
 
 // deleteFile serves DELETE /files/{id}.
 func (s *Server) deleteFile(c *call) *Error {
-	if err := s.Backend.(Filer).DeleteFile(c.r.Context(), c.ids[0]); err != nil {
+	if err := s.filer().DeleteFile(c.r.Context(), c.ids[0]); err != nil {
 		return s.fileFailure(c.ids[0], err)
 	}
 	return c.send(&api.Deleted{ID: c.ids[0], Object: "file", Deleted: true})
+}
+
+// maxInline bounds the content of the files that a request names.
+const maxInline = 64 << 20
+
+// withFiles returns items with the content of the files that they name, and the size of that content.
+// where is the name of the list. The memory is held until ctx is done. A name that is not found is
+// an error if the backend keeps the files; others may know it.
+func (s *Server) withFiles(ctx context.Context, items []item.Item, where string) (with []item.Item, held int64, _ *Error) {
+	in := &inliner{ctx: ctx, from: s.filer()}
+	if in.from == nil || !s.has(Files) {
+		return items, 0, nil
+	}
+	_, in.all = s.Backend.(Filer)
+	with = slices.Clone(items)
+	for i, it := range items {
+		if !strings.Contains(it.JSON(), "file_id") && !strings.Contains(it.JSON(), `\u`) {
+			continue
+		}
+		in.where, in.changed = fmt.Sprintf("%s[%d]", where, i), false
+		v, err := it.Decode()
+		if err != nil {
+			continue // it names nothing that is known
+		}
+		switch v := v.(type) {
+		case *item.Message:
+			v.Content, err = in.content(v.Content, "content")
+		case *item.FunctionCallOutput:
+			v.Output, err = in.content(v.Output, "output")
+		case *item.CustomToolCallOutput:
+			v.Output, err = in.content(v.Output, "output")
+		}
+		if err == nil && in.changed {
+			with[i], err = item.New(v)
+		}
+		if err != nil {
+			return nil, 0, s.failure(err)
+		}
+	}
+	return with, in.held, nil
+}
+
+// inliner puts the content of files into items.
+type inliner struct {
+	ctx     context.Context
+	from    Filer
+	all     bool   // a file that is not found is an error
+	where   string // the item
+	changed bool   // it names a file
+	size    int64  // of the files so far
+	held    int64  // of their content in items
+}
+
+// content returns content with that of the files that it names.
+func (in *inliner) content(c item.Content, member string) (item.Content, error) {
+	parts := slices.Clone(c.Parts)
+	for i, p := range parts {
+		param := fmt.Sprintf("%s.%s[%d].file_id", in.where, member, i)
+		switch p := p.(type) {
+		case *item.InputImage:
+			_, data, err := in.data(p.FileID, param)
+			if err != nil {
+				return c, err
+			}
+			if data == "" {
+				continue
+			}
+			with := *p
+			with.FileID, with.ImageURL, with.Extra = "", data, slices.Clone(p.Extra)
+			with.Extra.Delete("image_url") // a null
+			parts[i] = &with
+		case *item.InputFile:
+			f, data, err := in.data(p.FileID, param)
+			if err != nil {
+				return c, err
+			}
+			if data == "" {
+				continue
+			}
+			with := *p
+			with.FileID, with.FileData, with.Filename, with.Extra = "", data, cmp.Or(p.Filename, f.Name), slices.Clone(p.Extra)
+			with.Extra.Delete("file_data") // a null
+			with.Extra.Delete("filename")
+			parts[i] = &with
+		}
+	}
+	if in.changed {
+		c.Parts = parts
+	}
+	return c, nil
+}
+
+// data returns a file, and its content as a data URL: "" if there is none. param is where it is named.
+func (in *inliner) data(id, param string) (f File, data string, err error) {
+	if id == "" {
+		return f, "", nil
+	}
+	f, err = in.from.File(in.ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound) && in.all:
+		return f, "", Invalid("invalid_value", param, "File with id '%s' not found.", id)
+	case errors.Is(err, ErrNotFound):
+		return f, "", nil
+	case err != nil:
+		return f, "", err
+	}
+	if in.size += f.Bytes; in.size > maxInline {
+		return f, "", Invalid("invalid_value", param, "The files that the request names have more than %d bytes together.", maxInline)
+	}
+	in.changed = true
+	n := int64(base64.StdEncoding.EncodedLen(int(f.Bytes)))
+	if err := Hold(in.ctx, n); err != nil {
+		return f, "", err
+	}
+	in.held += n
+	content, err := in.from.OpenFile(in.ctx, id)
+	if err != nil {
+		return f, "", err
+	}
+	whole, err := io.ReadAll(content)
+	if err = errors.Join(err, content.Close()); err != nil {
+		return f, "", err
+	}
+	kind := http.DetectContentType(whole)
+	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
+		kind = cmp.Or(mime.TypeByExtension(path.Ext(f.Name)), kind)
+	}
+	kind, _, _ = strings.Cut(kind, ";")
+	return f, "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(whole), nil
 }

@@ -59,6 +59,11 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		history, input, wrong = s.recall(ctx, r, input)
 	}
 	if wrong == nil {
+		held, drop := context.WithCancel(ctx)
+		r.drop = drop
+		input, r.files, wrong = s.withFiles(held, input, "input")
+	}
+	if wrong == nil {
 		wrong = mayAnswer(ctx, input, "input")
 	}
 	if s.keeper() != nil {

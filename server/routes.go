@@ -47,7 +47,7 @@ func (s *Server) has(f Feature) bool {
 	case Sessions:
 		ok = s.Sessions != nil
 	case Files:
-		_, ok = s.Backend.(Filer)
+		ok = s.filer() != nil
 	}
 	return ok && !slices.Contains(s.Without, f)
 }

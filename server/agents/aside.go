@@ -37,11 +37,6 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 	if err == nil {
 		err = unsupported(r)
 	}
-	held, free := context.WithCancel(ctx)
-	defer free()
-	if err == nil {
-		r, err = b.withFiles(held, r)
-	}
 	if err != nil {
 		return err
 	}

@@ -188,15 +188,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if err == nil {
 		err = unsupported(r)
 	}
-	held, free := context.WithCancel(ctx)
-	defer free()
-	if err == nil {
-		r, err = b.withFiles(held, r)
-	}
-	if err != nil {
-		return err
-	}
-	if b.Queue {
+	if err == nil && b.Queue {
 		err = b.unqueued(ctx, a, r)
 	}
 	if err != nil {

@@ -54,14 +54,8 @@ func (b *Backend) putConversation(ctx context.Context, rec server.StoredObject) 
 	err = b.store().Create(ctx, session.Info{ID: id, Owner: b.owner(), Tags: []string{tag}})
 	if err == nil {
 		if err = b.store().Archive(ctx, id, true); err == nil && len(rec.Input) > 0 {
-			var items []item.Item
 			if err = additions(rec.Input); err == nil {
-				held, free := context.WithCancel(ctx)
-				defer free()
-				items, err = b.inline(held, rec.Input, "items")
-			}
-			if err == nil {
-				n.Items, err = listJSON(items)
+				n.Items, err = listJSON(rec.Input)
 			}
 		}
 		if err != nil {
@@ -206,12 +200,6 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 		return server.ErrNotFound
 	}
 	if _, err := b.getConversation(ctx, id); err != nil {
-		return err
-	}
-	held, free := context.WithCancel(ctx)
-	defer free()
-	items, err := b.inline(held, items, "items")
-	if err != nil {
 		return err
 	}
 	s, unlock, err := b.locked(ctx, talk)

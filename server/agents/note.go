@@ -56,8 +56,6 @@ type note struct {
 	// the server of a response did.
 	Conversation jsontext.Value `json:"conversation,omitempty"`
 	Items        jsontext.Value `json:"items,omitempty"`
-	// File is a file of a client.
-	File jsontext.Value `json:"file,omitempty"`
 }
 
 type kind string
@@ -72,7 +70,6 @@ const (
 	kindInstructions kind = "antiphon:instructions"
 	kindConversation kind = "antiphon:conversation"
 	kindItems        kind = "antiphon:conversation_items"
-	kindFile         kind = "antiphon:file"
 )
 
 // body returns the entry.

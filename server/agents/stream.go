@@ -285,7 +285,7 @@ func (b *Backend) sweep(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	if err := cmp.Or(b.book().Sweep(ctx, now), b.sweepFiles(ctx, now)); err != nil {
+	if err := cmp.Or(b.book().Sweep(ctx, now), b.uploads().Sweep(ctx, now)); err != nil {
 		return err
 	}
 	var old []string
