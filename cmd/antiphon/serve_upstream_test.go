@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -124,6 +125,43 @@ func TestServeUpstreams(t *testing.T) {
 	}
 	if strings.Contains(said, "sk-of") || strings.Count(said, "with a key") != 2 || strings.Count(said, "without a key") != 1 {
 		t.Errorf("said %s", said)
+	}
+}
+
+// Agents and the upstreams beside them have the same files.
+func TestServeFilesBeside(t *testing.T) {
+	up, dir := agenttest.NewServer(t), t.TempDir()
+	up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Yes.")) })
+	file := write(t, filepath.Join(dir, "it.md"), "<config model=\"rehearsal\"/>\n")
+	base, _ := gatewayOf(t, nil, file, "--upstream", up.URL, "--store", filepath.Join(dir, "s.db"))
+	form := "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nuser_data\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"one.txt\"\r\n\r\nThe first.\r\n--x--\r\n"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/files", strings.NewReader(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+	own := new(http.Transport)
+	defer own.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: own}).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	id := regexp.MustCompile(`file-[a-z0-9]+`).FindString(string(text))
+	if err != nil || resp.StatusCode != http.StatusOK || id == "" {
+		t.Fatalf("%d %s %v", resp.StatusCode, text, err)
+	}
+	for _, model := range []string{"it", "other"} {
+		made := askGateway(t, base, `{"model":"`+model+`","input":[{"role":"user","content":[{"type":"input_file","file_id":"`+id+`"}]}]}`)
+		said := regexp.MustCompile(`resp_\w+`).FindString(made)
+		if items := getText(t, base+"/responses/"+said+"/input_items"); !strings.Contains(items, "VGhlIGZpcnN0Lg==") {
+			t.Errorf("%s: %s", model, items)
+		}
+	}
+	if sent := string(up.Requests()[0].Body); !strings.Contains(sent, "VGhlIGZpcnN0Lg==") {
+		t.Errorf("sent %s", sent)
 	}
 }
 

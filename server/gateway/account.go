@@ -82,7 +82,7 @@ func (b *Backend) account(r *server.Request) error {
 }
 
 func notOurs(at, name string) error {
-	return server.Invalid("unsupported_value", at, "Unsupported value: '%s' names something in the account at the model's server ('%s'), which all clients of this gateway share. Send the content itself, or ask the operator to allow it (--account-ids).", at, name)
+	return server.Invalid("unsupported_value", at, "Unsupported value: '%s' names something in the account at the model's server ('%s'), which all clients of this gateway share. Send the content itself, name a file that you have uploaded to this gateway, or ask the operator to allow it (--account-ids).", at, name)
 }
 
 // idIn returns the name of a member of a value that has an id or several, or "". name is that of

@@ -49,7 +49,7 @@ func (s *Store) Claim(ctx context.Context, key, body string) (made string, name 
 	return s.keys().Claim(ctx, key, body)
 }
 
-// sweep begins to remove old keys, if that is due.
+// sweep begins to remove old keys and files that have expired, if that is due.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,10 @@ func (s *Store) sweep() {
 	s.closed = stop
 	s.sweeping.Go(func() {
 		defer stop()
-		if err := s.keys().Sweep(ctx, now); err != nil && !errors.Is(err, context.Canceled) {
-			s.log(err)
+		for _, sweep := range []func(context.Context, time.Time) error{s.keys().Sweep, s.files().Sweep} {
+			if err := sweep(ctx, now); err != nil && !errors.Is(err, context.Canceled) {
+				s.log(err)
+			}
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -37,6 +38,7 @@ type world struct {
 	base    string
 	client  *http.Client
 	spec    *apispec.Spec
+	s       *server.Server
 	b       *gateway.Backend
 	end     func()
 	mu      sync.Mutex
@@ -81,6 +83,7 @@ func (w *world) serve(s *server.Server) {
 	if w.spec == nil {
 		w.spec = apispec.Load(w.t)
 	}
+	w.s = s
 	base, stop, err := s.Start()
 	if err != nil {
 		w.t.Fatal(err)
@@ -91,6 +94,14 @@ func (w *world) serve(s *server.Server) {
 		transport.CloseIdleConnections()
 		stop()
 	}
+}
+
+// wrap puts a handler around the server until the end of the test.
+func (w *world) wrap(around func(http.Handler) http.Handler) {
+	front := httptest.NewServer(around(w.s))
+	w.t.Cleanup(front.Close)
+	w.t.Cleanup(front.CloseClientConnections)
+	w.base = front.URL + "/v1"
 }
 
 // ask sends a request and returns the answer as it came.

@@ -154,12 +154,18 @@ func compare(rt *rapid.T, plain, durable server.Store, id string) {
 // onDisk serves a gateway whose responses are in a store.
 func onDisk(t *testing.T, place string, up *agenttest.Server) (w *world, end func()) {
 	t.Helper()
+	return onDiskAt(t, place, open(t, up.URL, false))
+}
+
+// onDiskAt is onDisk for an upstream of any kind.
+func onDiskAt(t *testing.T, place string, up gateway.Upstream) (w *world, end func()) {
+	t.Helper()
 	in, err := store.Open(t.Context(), place, store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	keep := &gateway.Store{In: in, Owner: t.Name()} // other tests use the same server of Postgres
-	w = &world{t: t, spec: nil, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
+	w = &world{t: t, spec: nil, b: &gateway.Backend{Upstreams: []gateway.Upstream{up}}}
 	w.serve(&server.Server{Backend: w.b, Store: keep})
 	return w, func() {
 		w.end()
