@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -123,5 +124,72 @@ func TestRequestRefused(t *testing.T) {
 		if _, err := a.Run(context.Background(), s, item.User("hi")); err == nil || !strings.Contains(err.Error(), want) || len(s.Log()) > 0 {
 			t.Errorf("%s: %v, %d entries", want, err, len(s.Log()))
 		}
+	}
+}
+
+// Each request of an agent asks the endpoint to compact by itself. The compaction that comes with
+// a reply is kept byte for byte and sent again in its place, in a later run of another process
+// too, and the log has all that it stands for. W8
+func TestContextManagement(t *testing.T) {
+	const compaction = `{"type":"compaction", "id":"cmp_1","encrypted_content":"gAAA\u002f1"}`
+	compacted, err := item.ParseString(compaction)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, agenttest.Completed(compacted, call("c1", "echo", "one")), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
+	r.agent.Tools = []tool.Tool{echo()}
+	r.agent.Request.ContextManagement = []api.ContextManagement{{Type: "compaction", CompactThreshold: new(int64(200_000))}}
+	r.run(item.User("go"))
+	r.reopen()
+	r.run(item.User("on"))
+	requests := r.server.Requests()
+	if len(requests) != 3 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	for i, req := range requests {
+		contains(t, string(req.Body), `"context_management":[{"type":"compaction","compact_threshold":200000}]`)
+		if n := strings.Count(string(req.Body), compaction); n != min(i, 1) {
+			t.Errorf("request %d has the compaction %d times\n%s", i+1, n, req.Body)
+		}
+	}
+	want := []string{"user: go", "compaction", `c1: echo({"text":"one"})`, "c1 = one", "assistant: done", "user: on"}
+	if diff := cmp.Diff(want, outline(r.last())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Each request of an agent has the settings of the prompt cache, and the breakpoints where the
+// program put them: in instructions, in a message and in the output of a tool. Nothing before a
+// breakpoint changes from request to request, which is what makes it useful. I12
+func TestPromptCache(t *testing.T) {
+	const mark = `"prompt_cache_breakpoint":{"mode":"explicit"}`
+	here := func(text string) *item.InputText {
+		return &item.InputText{Text: text, CacheBreakpoint: &item.CacheBreakpoint{Mode: "explicit"}}
+	}
+	instructions, err := item.New(&item.Message{Role: item.RoleDeveloper, Content: item.Parts(here("Be brief."))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question, err := item.UserParts(here("A long document."), &item.InputText{Text: "What does it say?"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := tool.Must("read", "Reads.", func(context.Context, struct{}) ([]item.Part, error) { return []item.Part{here("Chapter one.")}, nil }, tool.ReadOnly())
+	r := newRig(t, agenttest.Completed(item.Call("c1", "read", `{}`)), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("more")))
+	r.agent.Tools = []tool.Tool{reads}
+	r.agent.Request.PromptCacheKey, r.agent.Request.PromptCacheRetention = "documents", "24h"
+	r.agent.Request.PromptCacheOptions = &api.PromptCacheOptions{Mode: "explicit", TTL: "30m"}
+	r.run(instructions, question)
+	r.reopen()
+	res := r.run(item.User("And then?"))
+	for i, req := range r.server.Requests() {
+		body := string(req.Body)
+		contains(t, body, `"prompt_cache_key":"documents"`, `"prompt_cache_retention":"24h"`, `"prompt_cache_options":{"mode":"explicit","ttl":"30m"}`)
+		if n := strings.Count(body, mark); n != []int{2, 3, 3}[i] {
+			t.Errorf("request %d has %d breakpoints\n%s", i+1, n, body)
+		}
+	}
+	if len(res.Cache) != 1 || res.Cache[0].Broken != nil || res.Cache[0].Stable != res.Cache[0].Previous {
+		t.Errorf("%+v", res.Cache)
 	}
 }

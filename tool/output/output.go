@@ -370,7 +370,7 @@ func (r *Result) settle(images Imager, keep func(original []byte) string) {
 	r.Text, n = Sanitize(r.Text)
 	r.Repairs += n
 	if r.Text == "" && r.long == nil && len(parts) > 0 {
-		if t, ok := parts[0].(*item.InputText); ok && len(t.Extra) == 0 {
+		if t, ok := parts[0].(*item.InputText); ok && len(t.Extra) == 0 && t.CacheBreakpoint == nil {
 			r.Text, parts = t.Text, parts[1:]
 		}
 	}
