@@ -55,7 +55,7 @@ type settings struct {
 	path  string            // of the file, which may be absent
 	there bool              // whether the file exists
 	said  map[string]string // the values, by the variable that they stand for
-	given map[string]bool   // those that no variable overrides
+	from  map[string]string // where a value is from that its own variable does not give
 
 	at string // the base URL that the model names for itself, or ""
 
@@ -233,7 +233,7 @@ func (s *settings) model(name string) (model, baseURL string) {
 }
 
 // unalias replaces names in --model and --base-url by what they stand for. It fails if the model of the
-// settings would be asked at another place than they name, because a variable names one.
+// settings, or of OPENAI_MODEL, would be asked at another place than it names, because a variable names one.
 func (s *settings) unalias(command *kong.Context, env environment) error {
 	flags := map[string]reflect.Value{}
 	for _, group := range command.Selected().AllFlags(false) {
@@ -255,20 +255,37 @@ func (s *settings) unalias(command *kong.Context, env environment) error {
 			base.SetString(at)
 		}
 	}
-	usual := based && modelled && base.String() == "" && model.String() == "" && env["OPENAI_MODEL"] == ""
-	if by := env["OPENAI_BASE_URL"]; usual && s.at != "" && by != "" && by != s.at {
-		return usage(fmt.Errorf("%s asks the model %s at %s, and OPENAI_BASE_URL is another place: unset it, or give --base-url or --model", s.path, s.said["OPENAI_MODEL"], s.at))
+	wanted, at, by := s.said["OPENAI_MODEL"], s.at, s.path
+	if env["OPENAI_MODEL"] != "" {
+		wanted, by = env["OPENAI_MODEL"], "OPENAI_MODEL"
+		wanted, at = s.model(wanted)
+	}
+	flagged := based && base.String() != "" || modelled && model.String() != ""
+	asks := asksEndpoints(command.Command()) && (modelled || !based) // antiphon models asks no model
+	if place := env["OPENAI_BASE_URL"]; at != "" && place != "" && s.endpoint(place) != at && !flagged && asks {
+		return usage(fmt.Errorf("%s asks the model %s at %s, and OPENAI_BASE_URL is another place: unset it, or give --base-url or --model", by, wanted, at))
 	}
 	return nil
 }
 
-// over returns the environment with the settings where it says nothing.
+// over returns the environment with the settings where it says nothing, and what its names of models and
+// endpoints stand for.
 func (s *settings) over(env environment) environment {
 	full := maps.Clone(env)
-	s.given = map[string]bool{}
+	s.from = map[string]string{}
+	const place = "OPENAI_BASE_URL"
+	if name := full[place]; name != "" {
+		full[place] = s.endpoint(name)
+	}
+	if name := full["OPENAI_MODEL"]; name != "" {
+		model, at := s.model(name)
+		if full["OPENAI_MODEL"] = model; at != "" && full[place] == "" {
+			full[place], s.from[place] = at, "$OPENAI_MODEL"
+		}
+	}
 	for name, value := range s.said {
 		if full[name] == "" {
-			full[name], s.given[name] = value, true
+			full[name], s.from[name] = value, s.path
 		}
 	}
 	return full
@@ -398,10 +415,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 	}
 	line("settings", place, "")
 	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}, {"bind", "ANTIPHON_BIND"}, {"prices", "ANTIPHON_PRICES"}} {
-		value, from := env[setting.name], "$"+setting.name
-		if own.given[setting.name] {
-			from = own.path
-		}
+		value, from := env[setting.name], cmp.Or(own.from[setting.name], "$"+setting.name)
 		if value == "" {
 			value, from = "not set", ""
 		}

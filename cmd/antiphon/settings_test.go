@@ -69,6 +69,13 @@ func TestModelStaysAtItsEndpoint(t *testing.T) {
 		{`<config model="m@local"`, "m at ", []string{"OPENAI_BASE_URL=http://127.0.0.1:1/v1"}, []string{"--base-url", "router"}},
 		{`<config model="m@router" base_url="router"`, "m at ", nil, nil},
 		{`<config model="m@local"`, "n at ", []string{"OPENAI_BASE_URL=" + server.URL + "/v1", "OPENAI_MODEL=n"}, nil},
+		{`<config`, "m at ", []string{"OPENAI_MODEL=m@router"}, nil},
+		{`<config models="fast=m@router"`, "m at ", []string{"OPENAI_MODEL=fast"}, nil},
+		{`<config`, "m at ", []string{"OPENAI_MODEL=m", "OPENAI_BASE_URL=router"}, nil},
+		{`<config base_url="local"`, "m at ", []string{"OPENAI_MODEL=m@router"}, nil},
+		{`<config model="n@local"`, "m at ", []string{"OPENAI_MODEL=m@router"}, nil},
+		{`<config`, "OPENAI_MODEL asks the model m at http://127.0.0.1:1/v1, and OPENAI_BASE_URL is another place", []string{"OPENAI_MODEL=m@local", "OPENAI_BASE_URL=router"}, nil},
+		{`<config`, "m at ", []string{"OPENAI_MODEL=m@local", "OPENAI_BASE_URL=local"}, []string{"--base-url", "router"}},
 	} {
 		env, _ := withSettings(t, c.config+strings.ReplaceAll(names, "SERVER", server.URL))
 		write(t, "agent.md", "<user>Hi</user>")
