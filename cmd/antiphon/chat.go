@@ -247,7 +247,7 @@ type dialogue struct {
 	detached   atomic.Bool       // it was left to workers
 	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that
 	leaves     chan struct{}     // closed when it is known what becomes of the work without a terminal
-	questions  atomic.Int64      // of the model that wait for an answer
+	waiting    openQuestions     // of the model
 	left       bool              // the person has left a session that runs elsewhere
 	ran        []string          // what says which shell lines the person ran, for the next message
 	ranAt      string            // the file that keeps them, or ""

@@ -127,8 +127,8 @@ func (t *dialogue) handOver(ctx context.Context) error {
 var hungUp atomic.Pointer[func()]
 
 // whenLost returns what is called when the terminal is gone. If a question of the model waits for an answer, the
-// run ends with the question open, and whoever opens the session next is asked. Otherwise the settings say whether the
-// work is left to workers. If they cannot take it, it is stopped.
+// run ends with the question open, other subagents are stopped, and whoever opens the session next is asked. Otherwise the
+// settings say whether the work is left to workers. If they cannot take it, it is stopped.
 func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
 	ctx, stop := context.WithCancel(ctx)
 	t.gone, t.leaves = make(chan struct{}), make(chan struct{})
@@ -136,9 +136,12 @@ func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
 	lost := func() {
 		once.Do(func() {
 			defer close(t.leaves)
-			asked := t.questions.Load() > 0
-			close(t.gone)
-			if asked {
+			ends := func(subagent string) {
+				if t.stopSubagent(context.WithoutCancel(ctx), subagent) != nil {
+					stop()
+				}
+			}
+			if t.waiting.lost(ends, func() { close(t.gone) }) {
 				return
 			}
 			if t.env["ANTIPHON_HANGUP"] != "detach" || t.handOver(context.WithoutCancel(ctx)) != nil {
@@ -162,16 +165,131 @@ func (t *dialogue) lost() bool {
 
 // Ask asks the person a question of the model. If they are gone, it waits for a later run. D1
 func (t *dialogue) Ask(ctx context.Context, q toolkit.Question) (string, error) {
-	t.questions.Add(1)
-	defer t.questions.Add(-1)
+	t.waiting.asked(1)
 	answer, err := t.who.Ask(ctx, q)
 	switch {
 	case !errors.Is(err, toolkit.ErrNobody):
+		t.waiting.asked(-1)
 		return answer, err
 	case ctx.Err() != nil: // they have left, which stops the work
+		t.waiting.asked(-1)
 		return "", ctx.Err()
 	}
 	return "", &tool.NotYet{Reason: personsAnswer}
+}
+
+// openQuestions are the questions of the model that wait for an answer. When the terminal is gone, they stay open, and the
+// subagents beside those that asked are stopped. It is safe for concurrent use.
+type openQuestions struct {
+	mu     sync.Mutex
+	n      int               // in no log yet
+	owners map[string]string // subagents that are under way, and the session that started each
+	waits  map[string]bool   // those of them that wait for a person
+	stop   func(string)      // stops a subagent; nil as long as there is a terminal
+}
+
+func (o *openQuestions) asked(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.n += n
+	o.stopOthers()
+}
+
+// postponed notes that a subagent has a call that stays open, because nobody can approve it.
+func (o *openQuestions) postponed(subagent string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wait(subagent)
+}
+
+func (o *openQuestions) wait(subagent string) {
+	if o.waits == nil {
+		o.waits = map[string]bool{}
+	}
+	o.waits[subagent] = true
+}
+
+// lost calls gone, and reports whether a question is open. Then it has other subagents stopped.
+func (o *openQuestions) lost(stop func(subagent string), gone func()) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	gone()
+	if o.n == 0 {
+		return false
+	}
+	o.stop = stop
+	return true
+}
+
+// kept takes the next entry of the log of a session, which may be a subagent's.
+func (o *openQuestions) kept(of string, body session.Body) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch b := body.(type) {
+	case session.CallStarted:
+		if o.owners == nil {
+			o.owners = map[string]string{}
+		}
+		if b.Session != "" {
+			o.owners[b.Session] = of
+		}
+	case session.Paused:
+		if b.Session == "" && b.Reason == personsAnswer {
+			o.n--
+			o.wait(of)
+		} else if o.waits[b.Session] {
+			o.wait(of)
+		}
+		o.over(b.Session)
+	case session.SubagentUsage:
+		if !o.waits[b.Session] { // otherwise the call that waits follows
+			o.over(b.Session)
+		}
+	}
+	o.stopOthers()
+}
+
+func (o *openQuestions) over(subagent string) {
+	delete(o.owners, subagent)
+	delete(o.waits, subagent)
+}
+
+// stopOthers stops the subagents that neither wait for a person nor for a subagent that does.
+func (o *openQuestions) stopOthers() {
+	if o.stop == nil || o.n > 0 {
+		return
+	}
+	spared := map[string]bool{}
+	for one := range o.waits {
+		for there := true; there && !spared[one]; one, there = o.owners[one] {
+			spared[one] = true
+		}
+	}
+	for one := range o.owners {
+		if !spared[one] {
+			go o.stop(one)
+			delete(o.owners, one)
+		}
+	}
+}
+
+// stopSubagent asks the run of a subagent to end now.
+func (t *dialogue) stopSubagent(ctx context.Context, id string) error {
+	here := t.here.Load()
+	if here == nil {
+		return nil
+	}
+	s, err := session.Open(ctx, here.store, id)
+	if err != nil {
+		return err
+	}
+	run := underWay(s)
+	if run == 0 {
+		return nil
+	}
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{Detail: "the terminal is gone", Run: run}}}
+	_, err = s.Deliver(ctx, d)
+	return err
 }
 
 // personsAnswer is what a question of the model waits for.

@@ -66,6 +66,9 @@ func (t *dialogue) approve(ctx context.Context, q agent.ApprovalRequest) (agent.
 	}
 	d, err := t.who.approve(ctx, q)
 	if errors.Is(err, agent.ErrNobody) && (t.handed(ctx) || t.lost() && ctx.Err() == nil) {
+		if t.host != nil && q.Session != t.host.Session.ID() {
+			t.waiting.postponed(q.Session)
+		}
 		return agent.Decision{Later: true}, nil // workers ask, or whoever opens the session next
 	}
 	return d, err

@@ -306,6 +306,7 @@ func (t *dialogue) follow(ev agent.Event) {
 	switch ev := ev.(type) {
 	case agent.Recorded:
 		t.count(ev.Entry)
+		t.waiting.kept(t.host.Session.ID(), ev.Body)
 		switch b := ev.Body.(type) {
 		case session.RunStarted:
 			t.began = ev.Seq
@@ -334,6 +335,9 @@ func (t *dialogue) follow(ev agent.Event) {
 		}
 	case agent.SubagentEvent:
 		t.calls.nested(ev)
+		if e, ok := ev.Event.(agent.Recorded); ok {
+			t.waiting.kept(ev.Session, e.Body)
+		}
 	case agent.Progress:
 		switch {
 		case ev.Kind == agent.ProgressDelayed:

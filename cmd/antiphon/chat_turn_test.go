@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,15 +51,44 @@ func (f *scriptedFace) working(stop func(), steer func(string) error) func() {
 	return func() {}
 }
 
+// screenText is what a terminal shows, of goroutines side by side.
+type screenText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screenText) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *screenText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func (s *screenText) Reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Reset()
+}
+
 // conversing opens a conversation with an agent whose model plays a script, in a folder that becomes the
 // current one. What the person sees goes to the screen.
-func conversing(t *testing.T, script string, tools ...string) (d *dialogue, face *scriptedFace, screen *strings.Builder) {
+func conversing(t *testing.T, script string, tools ...string) (d *dialogue, face *scriptedFace, screen *screenText) {
 	t.Helper()
-	dir := t.TempDir()
+	return conversingIn(t, t.TempDir(), script, tools...)
+}
+
+// conversingIn is like conversing, with the agent in a folder.
+func conversingIn(t *testing.T, dir, script string, tools ...string) (d *dialogue, face *scriptedFace, screen *screenText) {
+	t.Helper()
 	t.Chdir(dir)
 	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n<tool name=\"find_and_replace\"/>\n<tool name=\"read_directory\"/>\n"+strings.Join(tools, "\n"))
 	write(t, filepath.Join(dir, "agent.script"), script)
-	screen = new(strings.Builder)
+	screen = new(screenText)
 	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
 	face = &scriptedFace{plainFace: newPlainFace(std)}
 	env := environment{"XDG_DATA_HOME": filepath.Join(dir, "data")}
@@ -186,6 +216,43 @@ func TestLostWithModelQuestion(t *testing.T) {
 	}
 }
 
+// TestLostBesideSubagent proves that work of another subagent ends when the terminal is gone while a question of the
+// model is open, and that the question is asked again. D1
+func TestLostBesideSubagent(t *testing.T) {
+	const script = "turn\n  call asks {\"task\": \"ask\"}\n  call works {\"task\": \"work\"}\nturn\n  say The answer is {{output \"asks\" 1}}.\n"
+	dir := t.TempDir()
+	file := func(name, text string) { write(t, filepath.Join(dir, name), text) }
+	file("asks.script", "turn\n  call ask_user {\"question\": \"Which colour?\"}\nturn\n  say {{output \"ask_user\" 1}}\n")
+	file("works.script", "turn\n  pause 10m\n  say Done.\n")
+	file("asks.md", "<config model=\"rehearsal:asks.script\"/>\n<tool name=\"ask_user\"/>\n")
+	file("works.md", "<config model=\"rehearsal:works.script\"/>\n")
+	d, _, screen := conversingIn(t, dir, script, `<tool name="asks" agent="asks.md" local description="Asks."/>`, `<tool name="works" agent="works.md" local description="Works."/>`)
+	ctx, lost := d.whenLost(t.Context())
+	t.Cleanup(func() { hungUp.Store(nil) })
+	d.who.lost = d.gone
+	d.who.in = readerFunc(func([]byte) (int, error) {
+		lost()
+		return 0, io.EOF
+	})
+	if err := d.turn(ctx, "go"); err != nil || ctx.Err() != nil {
+		t.Fatalf("%v, %v:\n%s", err, ctx.Err(), screen)
+	}
+	if err := d.close(); err != nil {
+		t.Fatal(err)
+	}
+	hungUp.Store(nil)
+	d.gone, d.waiting, d.who = nil, openQuestions{}, newPerson(stdio{in: strings.NewReader("blue\n"), err: screen})
+	if err := d.begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(screen.String(), "The answer is blue.") || strings.Count(screen.String(), "?? Which colour?") != 2 {
+		t.Errorf("it was not asked again:\n%s", screen)
+	}
+	if !strings.Contains(screen.String(), "stopped (the terminal is gone)") {
+		t.Errorf("the other subagent was not stopped:\n%s", screen)
+	}
+}
+
 // TestLostWithBoth proves that a call that waits for an approval beside a question of the model, as calls of two
 // subagents do, stays open with it when the terminal is gone: nobody has refused it. D1
 func TestLostWithBoth(t *testing.T) {
@@ -193,7 +260,7 @@ func TestLostWithBoth(t *testing.T) {
 	ctx, lost := d.whenLost(t.Context())
 	t.Cleanup(func() { hungUp.Store(nil) })
 	d.who.lost = d.gone
-	d.questions.Add(1)
+	d.waiting.asked(1)
 	lost()
 	got, err := d.approve(ctx, agent.ApprovalRequest{Call: tool.Call{ID: "call_1", Name: "append_to_file", Arguments: "{}"}})
 	if err != nil || !got.Later {
