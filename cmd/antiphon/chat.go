@@ -121,6 +121,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 		return err
 	}
 	err = t.guarded(func() error { return t.hold(ctx) })
+	hungUp.Store(nil) // from now on, a hangup ends the program
 	err = errors.Join(err, t.close(), t.face.close())
 	t.undraft()
 	switch {

@@ -36,6 +36,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 	_ "time/tzdata" // zones of schedules, where the system has no files of them
 
 	"github.com/antiphon-go/antiphon/internal/tui"
@@ -76,19 +77,27 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
 
+// sameHangup is how long a hangup counts as the same one: shells and systems send it again. One that comes later ends
+// the program.
+const sameHangup = 2 * time.Second
+
 // obey returns when a signal ends the program. A request of drop is closed when all interrupts that have come are judged.
 func obey(ends, hangup <-chan os.Signal, drop <-chan chan struct{}) {
 	stops := func(sig os.Signal) bool {
 		return sig != os.Interrupt || !tui.Editing() // which the person's editor gets, too
 	}
+	var told time.Time // that the terminal is gone
 	for {
 		select {
 		case <-hangup:
 			lost := hungUp.Load()
-			if lost == nil {
+			if lost == nil || !told.IsZero() && time.Since(told) > sameHangup {
 				return
 			}
-			go (*lost)() // a chat leaves its work to workers, or ends
+			if told.IsZero() {
+				told = time.Now()
+				go (*lost)() // a chat leaves its work to workers, or ends
+			}
 		case sig := <-ends:
 			if stops(sig) {
 				return
