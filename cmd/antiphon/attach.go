@@ -72,6 +72,7 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
 	p.colour = p.colour && !c.Plain
 	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
+	c.depicts(ctx, std, env, p)
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
 	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))

@@ -465,6 +465,7 @@ func (t *dialogue) newPrinter() *printer {
 // printer makes what shows entries, and counts those that are there.
 func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print = t.newPrinter()
+	t.print.picture = func(name, uri string) { t.picture(context.Background(), name, uri) } // also of what runs elsewhere
 	t.calls = newOutline(t.env.Hider(), t.innerLog)
 	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Last: t.calls.last, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0

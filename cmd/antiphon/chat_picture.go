@@ -21,27 +21,59 @@ import (
 // pictureTime is how long decoding a picture may take before it is left out.
 const pictureTime = 5 * time.Second
 
-// picture shows an image, given its data URI, below a line with its name, type and size. It is decoded
-// in a process of its own, as it may be a stranger's. An image that has another URI is not fetched.
+// picture shows an image, given its data URI, below a line with its name, type and size.
 func (t *dialogue) picture(ctx context.Context, name, uri string) {
+	t.print.depict(ctx, name, uri, t.face.picture)
+}
+
+// depict tells of an image, given its data URI, and has it drawn. It is decoded in a process of its own, as it may be a
+// stranger's. An image that has another URI is not fetched.
+func (p *printer) depict(ctx context.Context, name, uri string, draw func(load func(width, height int) (image.Image, error)) error) {
 	kind, payload, isData := item.CutDataURI(uri)
 	if !isData {
-		t.print.tell(dim, "   image %s, %s, not fetched", visible(name), visible(shorten(uri, 200)))
+		p.tell(dim, "   image %s, %s, not fetched", visible(name), visible(shorten(uri, 200)))
 		return
 	}
 	data, err := base64.StdEncoding.DecodeString(payload)
 	if err != nil {
-		t.print.tell(dim, "   image %s, not shown: its base64 is damaged", visible(name))
+		p.tell(dim, "   image %s, not shown: its base64 is damaged", visible(name))
 		return
 	}
-	t.print.tell(dim, "   image %s, %s, %s", visible(name), visible(kind), bytesInWords(len(data)))
+	p.tell(dim, "   image %s, %s, %s", visible(name), visible(kind), bytesInWords(len(data)))
 	ctx, stop := context.WithTimeoutCause(ctx, pictureTime, errors.New("it takes too long to decode"))
 	defer stop()
-	err = t.face.picture(func(width, height int) (image.Image, error) {
+	err = draw(func(width, height int) (image.Image, error) {
 		return decode.Images{}.Pixels(ctx, data, width, height)
 	})
 	if err != nil {
-		t.print.tell(dim, "   not shown: %s", shorten(err.Error(), 200))
+		p.tell(dim, "   not shown: %s", shorten(err.Error(), 200))
+	}
+}
+
+// depicts has the images of tools and of the model drawn below their rows, if these go to a terminal, and the answer too. The
+// terminal is not asked what it can, because others may read it.
+func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p *printer) {
+	if c.screen == nil || c.screen.plain || !terminal(std.out) {
+		return
+	}
+	on := pictureOptions(env)
+	on.Out, on.Colour = c.screen.to, p.colour
+	p.picture = func(name, uri string) {
+		p.depict(ctx, name, uri, func(load func(width, height int) (image.Image, error)) error {
+			lines, err := on.Picture(load)
+			for _, line := range lines {
+				p.line(line)
+			}
+			return err
+		})
+	}
+}
+
+// pictureOptions returns what the environment says of pictures on a terminal.
+func pictureOptions(env environment) tui.Options {
+	return tui.Options{
+		Pictures: pictureWay(env), Term: env["TERM"], Program: env["TERM_PROGRAM"],
+		TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
 }
 

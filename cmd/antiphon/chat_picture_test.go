@@ -48,6 +48,29 @@ func TestChatPicture(t *testing.T) {
 	}
 }
 
+// TestRunPicture proves that antiphon run shows the image of a tool once, below its row, if the answer goes to the terminal,
+// and not to a file, to a screen reader or with -q.
+func TestRunPicture(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"import_image\"/>\n<user>Look.</user>\n")
+	write(t, filepath.Join(dir, "agent.script"), "turn\n  call import_image {\"path\": \"waves.png\"}\nturn\n  say Seen.\n")
+	write(t, filepath.Join(dir, "waves.png"), read(t, filepath.Join(examplesDir, "tour", "waves.png")))
+	for flags, told := range map[string]int{"": 1, "--plain": 0, "-q": 0, "> answer": 0} {
+		term := openTerminal(t, dir, "antiphon run agent.md "+flags)
+		term.until(t, "[exit code 0]")
+		all, rows := term.all(t), 0
+		for line := range strings.Lines(all) {
+			if strings.ContainsAny(line, "▀▄") {
+				rows++
+			}
+		}
+		if strings.Count(all, "image of import_image, image/png, ") != told || (rows > 0) != (told > 0) || rows > 20 {
+			t.Errorf("%q: %d rows of the picture:\n%s", flags, rows, all)
+		}
+	}
+}
+
 // TestGenerated proves that an image of the endpoint is one with a data URI.
 func TestGenerated(t *testing.T) {
 	for in, want := range map[string]string{

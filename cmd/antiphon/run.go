@@ -303,6 +303,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	p.screen, p.quiet, p.whole, p.mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
 	p.colour = p.colour && !c.Plain
 	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
+	c.depicts(ctx, std, env, p)
 	p.recall(h.Session)
 	show := p.show
 	if c.JSON {

@@ -61,6 +61,7 @@ func (c *runCommand) showStored(std stdio, env environment, last host.Reply) err
 	}
 	p := newPrinter(std, env)
 	p.quiet = c.Quiet
+	c.depicts(context.Background(), std, env, p)
 	show := p.show
 	if c.JSON {
 		show = (&jsonLines{out: toJSON(std.out)}).show

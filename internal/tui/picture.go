@@ -131,7 +131,7 @@ func (t *Terminal) ask() ability {
 // the options say so, or if the terminal has neither pictures nor colours.
 func (t *Terminal) Picture(load func(width, height int) (image.Image, error)) error {
 	width, height := t.size()
-	lines, err := t.pictureLines(t.ask(), width, height, load)
+	lines, err := t.opts.picture(t.ask(), width, height, load)
 	if err != nil || lines == nil {
 		return err
 	}
@@ -146,10 +146,36 @@ func (t *Terminal) Picture(load func(width, height int) (image.Image, error)) er
 	return nil
 }
 
-// pictureLines returns the lines that draw a picture, or nil if it is not shown.
-func (t *Terminal) pictureLines(can ability, width, height int, load func(width, height int) (image.Image, error)) ([]string, error) {
+// Picture returns the lines that draw a picture on a terminal that is not taken over, and that other programs may read: it is
+// not asked what it can. The kind and the program of the terminal tell. Picture returns nothing if the options
+// say so, or if the terminal has neither pictures nor colours. It needs the fields Out, Colour, Term, Program, Pictures and
+// TrueColour.
+func (o *Options) Picture(load func(width, height int) (image.Image, error)) ([]string, error) {
+	width, height := sizeOf(o.Out)
+	return o.picture(o.guessed(), width, height, load)
+}
+
+// guessed returns what the kind of terminal and its program tell of its abilities.
+func (o *Options) guessed() (can ability) {
+	if o.Pictures != Pictures[0] || multiplexed(o.Term) {
+		return can
+	}
+	can.width, can.height = cellSize(o.Out)
+	switch {
+	case o.Term == "xterm-kitty", o.Term == "xterm-ghostty", o.Program == "ghostty":
+		can.by = byKitty
+	case o.Program == "iTerm.app", o.Program == "WezTerm":
+		can.by = byITerm
+	case (o.Term == "foot" || strings.HasPrefix(o.Term, "foot-") || strings.HasPrefix(o.Term, "mlterm")) && can.height > 0:
+		can.by = bySixel
+	}
+	return can
+}
+
+// picture returns the lines that draw a picture, or nil if it is not shown.
+func (o *Options) picture(can ability, width, height int, load func(width, height int) (image.Image, error)) ([]string, error) {
 	columns, rows := min(width-2, mostPictureColumns), min(height/2, mostPictureRows)
-	if t.opts.Pictures == "" || t.opts.Pictures == "off" || can.by == byBlocks && !t.opts.Colour || columns < 2 || rows < 1 {
+	if o.Pictures == "" || o.Pictures == "off" || can.by == byBlocks && !o.Colour || columns < 2 || rows < 1 {
 		return nil, nil
 	}
 	wide, high := 1, 2
@@ -168,7 +194,7 @@ func (t *Terminal) pictureLines(can ability, width, height int, load func(width,
 		return nil, fmt.Errorf("it has %dx%d pixels, more than there is room for", size.X, size.Y)
 	}
 	if can.by == byBlocks {
-		return blocks(img, t.opts.TrueColour), nil
+		return blocks(img, o.TrueColour), nil
 	}
 	columns, rows = (size.X+wide-1)/wide, (size.Y+high-1)/high
 	payload, err := encoded(img, can.by, columns, rows)

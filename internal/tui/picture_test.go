@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +25,7 @@ import (
 // picture adds a picture of so many pixels in each direction, if there is room, and returns its rows.
 func (b *bench) picture(t interface{ Fatalf(string, ...any) }, by protocol, pixels int) (rows int) {
 	b.t.opts.Pictures = "auto"
-	lines, err := b.t.pictureLines(ability{by: by, width: 6, height: cellHeight}, b.vt.width, b.vt.height, func(width, height int) (image.Image, error) {
+	lines, err := b.t.opts.picture(ability{by: by, width: 6, height: cellHeight}, b.vt.width, b.vt.height, func(width, height int) (image.Image, error) {
 		img := image.NewRGBA(image.Rect(0, 0, min(pixels, width), min(pixels, height)))
 		rows = (img.Rect.Dy() + cellHeight - 1) / cellHeight
 		return img, nil
@@ -194,4 +197,39 @@ func TestPictureTranscript(t *testing.T) {
 			at += i
 		}
 	})
+}
+
+// TestGuessed proves that a terminal that is not asked gets what its kind and its program can, and half blocks otherwise.
+func TestGuessed(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Term: "xterm-kitty"}, "\x1b_G"},
+		{Options{Term: "xterm-256color", Program: "ghostty"}, "\x1b_G"},
+		{Options{Term: "xterm-256color", Program: "iTerm.app"}, "\x1b]1337;"},
+		{Options{Term: "xterm-256color", Program: "WezTerm"}, "\x1b]1337;"},
+		{Options{Term: "xterm-256color"}, "▀"},
+		{Options{Term: "foot"}, "▀"}, // its rows cannot be counted
+		{Options{Term: "tmux-256color", Program: "iTerm.app"}, "▀"},
+		{Options{Term: "xterm-kitty", Pictures: "blocks"}, "▀"},
+		{Options{Term: "xterm-kitty", Pictures: "off"}, ""},
+	} {
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		if c.o.Out, c.o.Colour = out, true; c.o.Pictures == "" {
+			c.o.Pictures = "auto"
+		}
+		lines, err := c.o.Picture(func(int, int) (image.Image, error) {
+			img := image.NewRGBA(image.Rect(0, 0, 2, 2))
+			draw.Draw(img, img.Rect, image.White, image.Point{}, draw.Src)
+			return img, nil
+		})
+		if got := strings.Join(lines, "\n"); err != nil || !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q, %v", c.o, got, err)
+		}
+	}
 }

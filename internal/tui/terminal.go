@@ -293,8 +293,10 @@ func (t *Terminal) Width() int {
 	return width
 }
 
-func (t *Terminal) size() (width, height int) {
-	width, height, err := term.GetSize(int(t.opts.Out.Fd()))
+func (t *Terminal) size() (width, height int) { return sizeOf(t.opts.Out) }
+
+func sizeOf(out *os.File) (width, height int) {
+	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
 	}
