@@ -98,6 +98,9 @@ type Config struct {
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.
 	Pause bool
+	// AsksNobody refuses to begin with a file that has agents in its messages, which would be asked here. A
+	// session that has begun has their answers.
+	AsksNobody bool
 	// Park ends a run that has to wait longer than this for the result of a polling tool; see
 	// [agent.Agent].Park. 0 means that it waits.
 	Park time.Duration

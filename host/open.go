@@ -89,7 +89,9 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 // transcript.
 func (h *Host) open(ctx context.Context) (err error) {
 	options := h.cfg.options()
-	options.Runner = h.runner(ctx)
+	if !h.cfg.AsksNobody {
+		options.Runner = h.runner(ctx)
+	}
 	options.Consent = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
 		a, err := h.agree(ctx, c)
 		h.allowed = a.Variables // of the last question, which is about all of the file

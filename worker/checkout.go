@@ -628,7 +628,7 @@ type placed struct {
 }
 
 // open makes the checkout when the session is locked, and opens the session in it.
-func (c *checkout) open(ctx context.Context, cfg host.Config, place string) (conversation, error) {
+func (c *checkout) open(ctx context.Context, cfg host.Config, place string) (*placed, error) {
 	locked := cfg.Locked
 	cfg.Locked = func(ctx context.Context, info session.Info) error {
 		if err := c.take(); err != nil { // before anything counts as an attempt

@@ -41,7 +41,8 @@ type stage interface {
 }
 
 // opener opens a session. It calls locked when it has locked it, as [host.Config].Locked
-// says.
+// says. A session that is open and cannot run comes with the error, and is closed behind the
+// work: else somebody might leave more work between the two, which would be lost.
 type opener func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error)
 
 // conversation is an open session: a [host.Host].
@@ -177,19 +178,25 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 	return func(ctx context.Context, locked func(context.Context, session.Info) error) (conversation, error) {
 		cfg.Locked = locked
 		if place != "" {
-			return f.checkoutOf(w.Session).open(ctx, cfg, place)
+			p, err := f.checkoutOf(w.Session).open(ctx, cfg, place)
+			if err != nil {
+				return nil, err // and not a nil *placed
+			}
+			return p, f.prepare(ctx, p.Host)
 		}
 		h, err := host.Open(ctx, cfg)
 		if err != nil {
 			return nil, err // and not a nil *host.Host
 		}
-		if f.Prepare != nil {
-			if err := f.Prepare(ctx, h); err != nil {
-				return nil, errors.Join(err, h.Close())
-			}
-		}
-		return h, nil
+		return h, f.prepare(ctx, h)
 	}, url, nil
+}
+
+func (f *files) prepare(ctx context.Context, h *host.Host) error {
+	if f.Prepare == nil {
+		return nil
+	}
+	return f.Prepare(ctx, h)
 }
 
 // usual are the kinds of notices that only say that everything works as expected. That the

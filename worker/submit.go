@@ -27,6 +27,9 @@ type Job struct {
 	// where the work is kept. The worker's own configuration decides about all else, such
 	// as the endpoint, rules and limits.
 	Config host.Config
+	// ByID means that the Session is the id of a session that exists, which may be archived. Otherwise it is a
+	// name, or the id of one that is not archived, and the session is made unless it exists.
+	ByID bool
 	// Input is what is said to the agent. Without it, the file's own question is.
 	Input []item.Item
 	// Key identifies the input: a caller that does not know whether Submit succeeded
@@ -104,7 +107,7 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 		}
 	}
 	o := order{
-		path: path, name: j.Config.Session, owner: j.Config.Owner, tags: j.Config.Tags, definition: text, input: input, replace: j.Upgrade, revive: j.Upgrade, place: j.Place,
+		path: path, byID: j.ByID, name: j.Config.Session, owner: j.Config.Owner, tags: j.Config.Tags, definition: text, input: input, replace: j.Upgrade, revive: j.Upgrade, place: j.Place,
 		work: queue.Work{Tenant: j.Tenant, Priority: j.Priority, Needs: j.Needs, Due: j.Due},
 	}
 	return o.leave(ctx, j.Config.Store)
@@ -113,6 +116,7 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 // order is work to be left in a store.
 type order struct {
 	path, name, owner string // of the session
+	byID              bool   // the name is an id
 	tags              []string
 	definition        []byte
 	input             session.Delivery // without bodies, nothing is said
@@ -219,6 +223,13 @@ func workOf(ctx context.Context, q queue.Queue, id string) (queue.Work, bool, er
 // sessionOf returns the session that an order names, and makes it unless it
 // exists. Its id follows from the names, so that callers that make it at once make one.
 func sessionOf(ctx context.Context, in store.Store, o *order) (session.Info, error) {
+	if o.byID {
+		info, err := in.Info(ctx, o.name)
+		if err == nil && (info.Path != o.path || info.Owner != o.owner || info.Nested) {
+			err = fmt.Errorf("the session %s of this file and owner: %w", o.name, session.ErrNotFound)
+		}
+		return info, err
+	}
 	for info, err := range in.List(ctx, session.Query{Name: o.name, Path: o.path, Owner: o.owner}) {
 		if err != nil || info.Owner == o.owner {
 			return info, err

@@ -1006,3 +1006,41 @@ func TestPowersOfTheCopy(t *testing.T) {
 	r.once(r.work)
 	r.is(id, queue.Waiting, "an approval of append_to_file")
 }
+
+// A session with nothing to go on with is left as it is, also one in a repository, and the work is given up before
+// the session is: otherwise work that comes in between would be lost.
+func TestOver(t *testing.T) {
+	t.Parallel()
+	from := newRepo(t, map[string]string{"notes.txt": "first\n"})
+	r := newRig(t, head, talk)
+	w := r.fetcher("a", from.dir)
+	var mu sync.Mutex
+	finished, released := 0, 0
+	w.Prepare = func(_ context.Context, h *host.Host) error {
+		return fmt.Errorf("%s: %w", h.Session.ID(), worker.ErrOver)
+	}
+	r.net = func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if strings.HasPrefix(what, "finish ") {
+			finished++
+		}
+		if strings.HasPrefix(what, "release ") {
+			if released++; finished < released {
+				t.Error("the session was released before its work")
+			}
+		}
+	}
+	for _, place := range []*worker.Place{nil, {Repository: from.dir, Reference: "main"}} {
+		j := r.job("1", "hello")
+		if j.Place = place; place != nil {
+			j.Config.Session = "there"
+		}
+		id := r.submit(j).Session.ID
+		r.once(w)
+		r.is(id, queue.Done, worker.ErrOver.Error())
+		if said := r.said(id); len(said) > 0 {
+			t.Errorf("it ran: %q", said)
+		}
+	}
+}

@@ -218,6 +218,9 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 	if err != nil {
 		return err
 	}
+	if unfinished(s.Log()) != "" { // between its server and a worker, or two servers
+		return errors.Join(errLocked, unlock())
+	}
 	bodies := []session.Body{note{Kind: kindItems}.body()}
 	for _, it := range items {
 		bodies = append(bodies, session.InputItem{Item: it})
@@ -237,11 +240,13 @@ func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
-	unlock, err := b.lockNow(ctx, talk) // others wait for this request
+	s, unlock, err := b.lockNow(ctx, talk) // others wait for this request
 	switch {
 	case errors.Is(err, server.ErrNotFound): // no agent has answered in it
 	case err != nil:
 		return err
+	case unfinished(s.Log()) != "":
+		return errors.Join(errLocked, unlock())
 	default:
 		if err = errors.Join(b.store().Delete(ctx, talk), unlock()); err != nil {
 			return err

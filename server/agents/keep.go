@@ -178,16 +178,16 @@ func (b *Backend) locked(ctx context.Context, in string) (*session.Session, func
 }
 
 // lockNow locks a stored session, unless another writer has it.
-func (b *Backend) lockNow(ctx context.Context, in string) (func() error, error) {
+func (b *Backend) lockNow(ctx context.Context, in string) (*session.Session, func() error, error) {
 	s, err := b.read(ctx, b.store(), in)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	unlock, err := s.Lock(ctx)
 	if errors.Is(err, session.ErrBusy) {
 		err = errLocked
 	}
-	return unlock, err
+	return s, unlock, err
 }
 
 // lockTime is how long a request waits for a session that is written to.

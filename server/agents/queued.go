@@ -133,10 +133,7 @@ func (b *Backend) leaves(ctx context.Context, a *Agent, run *active) error {
 	}
 	cfg := a.Config
 	cfg.Store, cfg.Session, cfg.Owner, cfg.Tags = b.store(), in, info.Owner, nil
-	receipt, err := worker.Submit(ctx, worker.Job{Config: cfg, Tenant: info.Owner, Upgrade: true})
-	if err == nil && receipt.Session.ID != in {
-		err = fmt.Errorf("agents: the work of %s went to the session %s", run.id, receipt.Session.ID)
-	}
+	_, err = worker.Submit(ctx, worker.Job{Config: cfg, ByID: true, Tenant: info.Owner, Upgrade: true})
 	return err
 }
 
@@ -202,7 +199,7 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 		run.end(errOrphan)
 	} else if run.cancelled {
 		run.end(server.ErrCancelled)
-	} else if err := b.leftAsWork(ctx, a, run); err != nil {
+	} else if err := b.leftAsWork(ctx, a, run, req); err != nil {
 		return leftOr(ctx, err)
 	}
 	if err := w.Begin(id); err != nil && ctx.Err() == nil {
@@ -220,8 +217,9 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	return leftOr(ctx, f.follow(ctx))
 }
 
-// leftAsWork leaves a response as work whose server ended before it did so.
-func (b *Backend) leftAsWork(ctx context.Context, a *Agent, run *active) error {
+// leftAsWork leaves a response as work whose server ended before it did so, perhaps before it had
+// recorded the answers of the request.
+func (b *Backend) leftAsWork(ctx context.Context, a *Agent, run *active, req *api.Request) error {
 	q, err := store.As[queues](b.store(), "keep work")
 	if err != nil {
 		return err
@@ -233,6 +231,16 @@ func (b *Backend) leftAsWork(ctx context.Context, a *Agent, run *active) error {
 	}
 	if _, stopped := stopOf(log); err == nil && (stopped || row.State != queue.Done) || runOf(log) > 0 {
 		return nil
+	}
+	s, unlock, err := b.locked(ctx, run.host.Session.ID())
+	if err != nil {
+		b.report(err)
+		return server.ErrLeft
+	}
+	run.host = &host.Host{Session: s, Store: b.store()}
+	err = b.decideAgain(ctx, run, a, req, lastID(s.Log()[:run.seq-1]))
+	if err = errors.Join(err, unlock()); err != nil {
+		return err
 	}
 	return b.leaves(ctx, a, run)
 }

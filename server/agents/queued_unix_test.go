@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -397,5 +398,111 @@ func TestQueueBroken(t *testing.T) {
 	q.broken.Store(false)
 	if r := h.ended(id); r.Status != item.StatusFailed {
 		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+}
+
+// mortal is the store of a process that ends when it records an answer to an approval.
+type mortal struct {
+	queues
+	dead atomic.Bool
+}
+
+func (m *mortal) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
+	if slices.ContainsFunc(entries, func(e session.Entry) bool { return session.Kind(e.Body) == "approval" }) {
+		m.dead.Store(true)
+	}
+	if m.dead.Load() {
+		return errors.New("the process has ended")
+	}
+	return m.queues.Append(ctx, id, after, entries)
+}
+
+// A client's answer to an approval is in the log before workers get the response, also if the server ended before
+// it had recorded it. J1
+func TestQueueAnswerKept(t *testing.T) {
+	w := serving(t, "<tool name=\"append_to_file\"/>\n", "turn\n  call append_to_file {\"path\":\"done.txt\",\"content\":\"once\\n\"}\nturn\n  say Done.\n", nil)
+	first := w.create(`{"model":"it","input":"x"}`)
+	w.stop()
+	w.stop = func() {}
+	var m *mortal
+	h := inHall(reopened(t, w.dir, func(b *agents.Backend) {
+		m = &mortal{queues: b.Store.(queues)}
+		b.Queue, b.Store = true, m
+	}))
+	r := h.create(`{"model":"it","background":true,"previous_response_id":"` + first.ID + `","input":[{"type":"mcp_approval_response","approval_request_id":"` + first.Output[0].ID() + `","approve":true}]}`)
+	for !m.dead.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	h.end()
+	next := h.again(nil)
+	next.get(r.ID)
+	next.left(r.ID)
+	s, free := next.hold(r.ID)
+	defer free()
+	if pending, err := agent.PendingApprovals(t.Context(), s); len(pending) != 0 || err != nil {
+		t.Errorf("a worker would ask again: %+v, %v", pending, err)
+	}
+}
+
+// A conversation is busy from the beginning of a response to its end, also while no worker holds it: nothing is added
+// to the middle of the response, and it is not deleted. J9
+func TestQueueConversationBusy(t *testing.T) {
+	h := queued(t, "", "again\nturn\n  say Yes.\n", nil)
+	other := h.again(nil)
+	_, body := h.send(http.MethodPost, "conversations", `{}`)
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := h.create(`{"model":"it","input":"x","background":true,"conversation":"` + talk.ID + `"}`)
+	h.left(r.ID)
+	items := `{"items":[{"type":"message","role":"user","content":"more"}]}`
+	for _, at := range []*hall{h, other} {
+		for _, c := range [][3]string{{http.MethodPost, "conversations/" + talk.ID + "/items", items}, {http.MethodDelete, "conversations/" + talk.ID, ""}} {
+			if status, body := at.send(c[0], c[1], c[2]); status != http.StatusConflict || !strings.Contains(body, "conversation_locked") {
+				t.Errorf("%s: %d %s", c[0], status, body)
+			}
+		}
+	}
+	h.cancel(r.ID)
+	h.done(r.ID)
+	if status, body := other.send(http.MethodPost, "conversations/"+talk.ID+"/items", items); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := other.send(http.MethodDelete, "conversations/"+talk.ID, ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
+// A response in a session that its operator has archived goes on there, and not in a new session with the file's own
+// question.
+func TestQueueArchived(t *testing.T) {
+	h := queued(t, "", "again\nturn\n  say {{question}}\n", nil)
+	h.works(false, nil)
+	r := h.create(`{"model":"it","input":"x"}`)
+	if err := h.store.Archive(t.Context(), sessionOf(r.ID), true); err != nil {
+		t.Fatal(err)
+	}
+	r = h.create(`{"model":"it","input":"y","previous_response_id":"` + r.ID + `"}`)
+	if got := kinds(r); r.Status != item.StatusCompleted || got != "message:y" {
+		t.Errorf("%s %+v %s", r.Status, r.Error, got)
+	}
+	for info, err := range h.store.List(t.Context(), session.Query{Archived: true}) {
+		if err != nil || info.ID != sessionOf(r.ID) {
+			t.Errorf("%+v, %v", info, err)
+		}
+	}
+}
+
+// The server asks no agent in a message of a file, at its own endpoint and without the limits of workers.
+func TestQueueAgentInMessage(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	write(t, h.dir, "critic.md", "<config model=\"rehearsal\"/>\n<system>Judge.</system>\n")
+	write(t, h.dir, "it.md", "<config model=\"rehearsal\"/>\n<user>The critic says: <agent src=\"critic.md\" local>Judge this.</agent></user>\n")
+	if status, body := h.send(http.MethodPost, "responses", background); status != http.StatusServiceUnavailable || !strings.Contains(body, "agent_invalid") {
+		t.Errorf("%d %s", status, body)
+	}
+	for info, err := range h.store.List(t.Context(), session.Query{Archived: true}) {
+		t.Errorf("left: %+v, %v", info, err)
 	}
 }
