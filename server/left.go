@@ -5,12 +5,26 @@ package server
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
+
+// endAllLeft ends the responses that others left, and whose end somebody waits for.
+func (s *Server) endAllLeft(ctx context.Context, p ProgressStore) {
+	ids, err := p.Left(ctx)
+	for _, id := range ids {
+		if _, _, wrong := s.lookUp(ctx, id, item.StatusFailed); !errors.Is(wrong, ErrNotFound) {
+			err = errors.Join(err, wrong)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		s.logf("antiphon server: looking for responses that nobody makes: %v", err)
+	}
+}
 
 // endLeft stores the end of a response that its server left: it is incomplete, with what was
 // complete, or cancelled. Before that it becomes a part of its conversation, so that a failure

@@ -20,6 +20,8 @@ const (
 	lookEvery = 2 * time.Second
 	// mostLooks is how many responses it tries to take up at once.
 	mostLooks = 16
+	// endEvery is how often a server ends what others left in a [ProgressStore].
+	endEvery = 10 * time.Second
 )
 
 // resumer returns the backend if its background responses survive a server, or nil.
@@ -39,7 +41,8 @@ func (s *Server) closed() error {
 }
 
 // Resume begins to look for background responses that other servers over the same store
-// left, as the first request and [Server.Start] do.
+// left, as the first request and [Server.Start] do. A [Resumer] goes on with them; those of a
+// [ProgressStore] end.
 func (s *Server) Resume() {
 	if s.Backend != nil {
 		s.lookForLeft()
@@ -53,27 +56,35 @@ func (s *Server) lookForLeft() {
 		o.lookForLeft()
 	}
 	s.resuming.Do(func() {
-		k := s.resumer()
-		if k == nil || !s.has(Background) || !s.enter() {
-			return
+		if k := s.resumer(); k != nil && s.has(Background) {
+			s.lookEach(lookEvery, func(ctx context.Context) { s.takeUpAll(ctx, k) })
+		} else if p, ok := s.store().(ProgressStore); ok && s.keeper() == nil && s.has(Stored) {
+			s.lookEach(endEvery, func(ctx context.Context) { s.endAllLeft(ctx, p) })
 		}
-		s.mu.Lock()
-		ctx := s.living()
-		s.mu.Unlock()
-		go func() {
-			defer s.running.Done()
-			ticks := time.NewTicker(lookEvery)
-			defer ticks.Stop()
-			for {
-				s.takeUpAll(ctx, k)
-				select {
-				case <-ticks.C:
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
 	})
+}
+
+// lookEach calls look now, and again and again until the server is closed.
+func (s *Server) lookEach(interval time.Duration, look func(context.Context)) {
+	if !s.enter() {
+		return
+	}
+	s.mu.Lock()
+	ctx := s.living()
+	s.mu.Unlock()
+	go func() {
+		defer s.running.Done()
+		ticks := time.NewTicker(interval)
+		defer ticks.Stop()
+		for {
+			look(ctx)
+			select {
+			case <-ticks.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
 }
 
 // takeUpAll takes up what others left. It returns when each of the responses was taken up,

@@ -99,6 +99,10 @@ type ProgressStore interface {
 	// continues. Unless items were added to the conversation or removed since the response
 	// began, it adds the items. It reports whether they were added, by this call or an earlier one.
 	AddLeft(ctx context.Context, rec StoredObject, items ...item.Item) (added bool, err error)
+	// Left returns the responses that have not ended, that nobody makes any more, and that
+	// somebody may wait for who does not ask the server. The server ends them. It calls Left every
+	// ten seconds.
+	Left(ctx context.Context) (ids []string, err error)
 }
 
 // ErrNotFound means that a store has no object or item with the id.

@@ -110,7 +110,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if c.Check {
 		return c.show(ctx, std, env)
 	}
-	s := &serving{}
+	s := &serving{hook: hook}
 	hide := env.Hider()
 	if len(c.Files) > 0 {
 		list, err := c.agents(ctx, "model", std, env)

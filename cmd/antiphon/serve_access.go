@@ -109,9 +109,6 @@ func (c *serveCommand) webhook(env environment) (*server.Webhook, error) {
 	if c.Webhook == "" {
 		return nil, nil
 	}
-	if len(c.Files) == 0 {
-		return nil, usage(errors.New("--webhook: events are sent about agents, and not about --upstream"))
-	}
 	if env[webhookSecret] == "" {
 		return nil, usage(errors.New("--webhook: the variable " + webhookSecret + " is to have the secret that signs the events, such as whsec_ and 32 random bytes in base64"))
 	}
@@ -181,6 +178,7 @@ type serving struct {
 	agents    *agents.Backend  // it serves clients without keys; nil if there are only upstreams
 	upstreams *gateway.Backend // nil if there are only agents
 	store     store.Store
+	hook      *server.Webhook // the receiver of events, or nil
 	errors    *log.Logger
 	guard     *access.Guard
 	ledger    *access.Ledger
@@ -262,11 +260,12 @@ func (s *serving) begin(std stdio, env environment) error {
 func (s *serving) server(project string) (*server.Server, error) {
 	var up *server.Server
 	if s.upstreams != nil {
-		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner), Log: func(err error) { s.errors.Print(err) }}
+		keep := &gateway.Store{In: s.store, Owner: cmp.Or(project, s.Owner), Webhook: s.hook, Log: func(err error) { s.errors.Print(err) }}
 		up = &server.Server{Backend: s.upstreams, Store: keep, ErrorLog: s.errors}
 		s.mu.Lock()
 		s.kept = append(s.kept, keep)
 		s.mu.Unlock()
+		s.sends(keep)
 	}
 	if s.agents == nil {
 		return up, nil
@@ -279,18 +278,26 @@ func (s *serving) server(project string) (*server.Server, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.backends = append(s.backends, b)
-	if b.Webhook != nil {
-		s.hooks.Go(func() {
-			if err := b.SendWebhooks(s.until); err != nil {
-				s.errors.Print(err)
-			}
-		})
-	}
+	s.sends(b)
 	made := &server.Server{Backend: b, Beside: up, ErrorLog: s.errors}
 	if project != "" {
 		made.Sessions = s.sessions(project)
 	}
 	return made, nil
+}
+
+// sends begins to send events about the responses of a project, if there is a receiver.
+func (s *serving) sends(from interface {
+	SendWebhooks(ctx context.Context) error
+}) {
+	if s.hook == nil {
+		return
+	}
+	s.hooks.Go(func() {
+		if err := from.SendWebhooks(s.until); err != nil {
+			s.errors.Print(err)
+		}
+	})
 }
 
 // sessions returns the routes for front ends. There are none without keys: every program of

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // A file with powers is not served before somebody agreed to them, nothing but loopback is
@@ -33,7 +36,7 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{t.TempDir()}, []string{"no file that ends in .md"}},
 		{[]string{plain, "--model", "gpt-5.1"}, []string{"gpt-5.1"}},
 		{[]string{plain, "--webhook", "https://hooks.example"}, []string{"ANTIPHON_WEBHOOK_SECRET", "whsec_"}},
-		{[]string{"--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example"}, []string{"--webhook", "not about --upstream"}},
+		{[]string{"--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example"}, []string{"ANTIPHON_WEBHOOK_SECRET", "whsec_"}},
 	} {
 		o := programEnv(t, []string{"XDG_DATA_HOME=" + dir}, append([]string{"serve"}, test.args...)...)
 		if o.code != exitUsage {
@@ -64,9 +67,13 @@ func TestServeWebhook(t *testing.T) {
 	t.Cleanup(to.Close)
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "it.md"), "<config model=\"rehearsal\"/>\n")
-	base, _ := gatewayOf(t, []string{"ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, file, "--store", filepath.Join(dir, "s.db"), "--webhook", to.URL)
-	askGateway(t, base, `{"model":"it","input":"x","background":true}`)
-	if body := <-got; !strings.Contains(body, `"type":"response.completed","data":{"id":"resp_`) {
-		t.Error(body)
+	up := agenttest.NewServer(t)
+	up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Yes.")) })
+	base, _ := gatewayOf(t, []string{"ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, file, "--upstream", up.URL, "--store", filepath.Join(dir, "s.db"), "--webhook", to.URL)
+	for _, model := range []string{"it", "other"} {
+		askGateway(t, base, `{"model":"`+model+`","input":"x","background":true}`)
+		if body := <-got; !strings.Contains(body, `"type":"response.completed","data":{"id":"resp_`) {
+			t.Errorf("%s: %s", model, body)
+		}
 	}
 }

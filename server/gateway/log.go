@@ -10,6 +10,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -63,7 +64,16 @@ const (
 // sessionOf returns the session of an object.
 func sessionOf(id string) string {
 	sum := sha256.Sum256([]byte(id))
-	return "gateway-" + hex.EncodeToString(sum[:16])
+	return objects + hex.EncodeToString(sum[:16])
+}
+
+// objects is the beginning of the names of the sessions of objects.
+const objects = "gateway-"
+
+// isObject reports whether a session may be that of an object.
+func isObject(name string) bool {
+	sum, err := hex.DecodeString(strings.TrimPrefix(name, objects))
+	return err == nil && strings.HasPrefix(name, objects) && len(sum) == 16
 }
 
 // bodies returns the entries for an object's change.

@@ -40,6 +40,9 @@ type Store struct {
 	Owner string
 	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
 	KeepKeys time.Duration
+	// Webhook is told when background responses have ended, and when approvals are wanted. Nil
+	// means nobody. Call [Store.SendWebhooks] too.
+	Webhook *server.Webhook
 	// Log receives errors that no request waits for. It may be nil.
 	Log func(error)
 
@@ -54,6 +57,9 @@ type Store struct {
 	ready map[string]*ready // the sessions of responses that have not begun yet
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
+
+	looked    time.Time            // when responses were looked for that nobody makes
+	elsewhere map[string]time.Time // sessions of responses that others make, and when to look again
 }
 
 var errNoSessions = errors.New("gateway: the Store has no store of sessions")
@@ -67,6 +73,7 @@ type held struct {
 	note   string     // how it is made, until it is stored
 	events int64      // the entries of the session with the events
 	over   bool       // nothing is added any more
+	owed   bool       // the webhook is told of the end
 }
 
 // ready is a response that is stored before it begins.
@@ -381,6 +388,12 @@ func (s *Store) hold(ctx context.Context, h *held, rec server.StoredObject) erro
 		}
 		return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
 	}
+	if rec.Background {
+		if err := s.owe(ctx, rec.ID()); err != nil {
+			return errors.Join(err, s.In.Delete(context.WithoutCancel(ctx), h.session.ID()), h.unlock())
+		}
+		h.owed = true
+	}
 	h.note = string(rec.Note)
 	s.remember(rec.ID(), rec.Input)
 	s.mu.Lock()
@@ -474,6 +487,12 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 			_, err = h.session.Append(ctx, bodies...)
 		}
 		return err
+	}
+	if !h.owed && final(rec.Response) && (rec.Background || kept.Asks(rec.Response.Output)) {
+		if err := s.owe(ctx, rec.ID()); err != nil { // before the end, so that a crash loses no event
+			return err
+		}
+		h.owed = true
 	}
 	if err = add(stored{Kind: kindEnd, ID: rec.ID(), Object: object, Made: string(rec.Note), Count: len(rec.Events)}, rec.Response.Output); err != nil {
 		return err
