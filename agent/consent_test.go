@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -283,5 +284,35 @@ func TestHostedServerHasNoQuery(t *testing.T) {
 	res := r.run(item.User("go"))
 	if len(res.Pending) != 1 || res.Pending[0].Of != "the MCP server https://maps.example/mcp, which the endpoint calls" {
 		t.Errorf("%+v", res.Pending)
+	}
+}
+
+// K5: an imported log gives the model no tools of the endpoint, by no item. Functions, which run here by the
+// rules, stay.
+func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
+	const server, function = `{"type":"mcp","server_label":"x","server_url":"https://mcp.example"}`, `{"type":"function","name":"f","parameters":null,"strict":null}`
+	more := func(tools string) item.Item {
+		return itemOf(t, `{"type":"additional_tools","role":"developer","tools":`+tools+`}`)
+	}
+	for name, c := range map[string]struct {
+		it   item.Item
+		want string
+	}{
+		"a server":    {more(`[` + function + `,` + server + `]`), "a tool of the endpoint: mcp https://mcp.example"},
+		"a namespace": {more(`[{"type":"namespace","name":"n","description":"","tools":[{"type":"web_search"}]}]`), "a tool of the endpoint: web_search"},
+		"two lists":   {more(`[` + server + `],"tools":[` + function + `]`), "members that are there twice"},
+		"functions":   {more(`[` + function + `]`), ""},
+		"found":       {itemOf(t, `{"type":"tool_search_output","call_id":"c","execution":"server","tools":[`+server+`]}`), "a tool of the endpoint: mcp https://mcp.example"},
+	} {
+		for _, body := range []session.Body{session.InputItem{Item: c.it}, session.OutputItem{Item: c.it}, session.CallOutput{Item: c.it}, session.Compacted{Items: []item.Item{c.it}}} {
+			var d agent.Disarm
+			e := session.Entry{Seq: 1, Body: body}
+			d.Learn(e)
+			kept, dropped := d.Entry(e)
+			text := fmt.Sprintf("%s", kept.Body)
+			if got := strings.Join(dropped, "; "); got != c.want || strings.Contains(text, "mcp.example") || strings.Contains(text, "web_search") || (c.want == "") != reflect.DeepEqual(kept.Body, body) {
+				t.Errorf("%s in %T: dropped %q, kept %s", name, body, got, text)
+			}
+		}
 	}
 }

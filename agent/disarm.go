@@ -4,10 +4,14 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -20,7 +24,8 @@ import (
 // drops all other approvals, remembered rules, suggested rules, the permission to
 // repeat a call after a crash, links to sessions that are not part of the import,
 // handoffs to other agents, the notes that another model was asked, that guards agreed
-// to a reply and that lost entries were accepted, and approvals of calls by the API's own MCP servers unless the call follows. A pending
+// to a reply and that lost entries were accepted, approvals of calls by the API's own MCP servers unless the call follows, and
+// tools that an item gives to the model and that the endpoint runs. A pending
 // question is rebuilt from the call in the log. Entries and notices of unknown kinds are
 // dropped.
 //
@@ -375,8 +380,21 @@ func (d *Disarm) started(seq int64, b session.CallStarted) (session.Body, []stri
 	return b, dropped
 }
 
-// said removes an approval of an MCP call, unless the call was made.
+// said removes an approval of an MCP call, unless the call was made, and tools that the endpoint runs.
 func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []string) {
+	if fewer, dropped := withoutHosted(it); dropped != nil {
+		switch b := b.(type) {
+		case session.InputItem:
+			b.Item = fewer
+			return b, dropped
+		case session.OutputItem:
+			b.Item = fewer
+			return b, dropped
+		case session.CallOutput:
+			b.Item = fewer
+			return b, dropped
+		}
+	}
 	if _, made := d.made[seq]; made || !session.Consents(it) {
 		return b, nil
 	}
@@ -384,8 +402,43 @@ func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []
 	return imported(it.CallID(), what), []string{what}
 }
 
+// withoutHosted returns an item without the tools that it gives to the model and that the endpoint runs,
+// such as an MCP server of a stranger, and describes them. It describes none if the item has none.
+func withoutHosted(it item.Item) (fewer item.Item, dropped []string) {
+	value, _ := it.Decode() // what cannot be read gives no tools
+	var defs *[]item.Tool
+	switch v := value.(type) {
+	case *item.AdditionalTools:
+		defs = &v.Tools
+	case *item.ToolSearchOutput:
+		defs = &v.Tools
+	default:
+		return it, nil
+	}
+	for _, def := range reach.Tools(it) {
+		what := "a tool of the endpoint: " + def.ToolType()
+		if server, ok := def.(*item.MCPTool); ok {
+			what += " " + cmp.Or(server.ServerURL, server.ConnectorID, server.TunnelID)
+		}
+		dropped = append(dropped, what)
+	}
+	// Endpoints may read another one of two members with the same name.
+	if dropped == nil && jsontext.Value(it.JSON()).IsValid() {
+		return it, nil
+	}
+	*defs = slices.DeleteFunc(*defs, reach.ByEndpoint)
+	if dropped == nil {
+		dropped = []string{"members that are there twice"}
+	}
+	fewer, err := item.New(value)
+	if err != nil { // it was decoded, so it can be encoded
+		return it, nil
+	}
+	return fewer, dropped
+}
+
 // compactedWithout removes MCP approval requests and approvals from the items of a
-// compaction, which never needs them.
+// compaction, which never needs them, and tools that the endpoint runs.
 func compactedWithout(b session.Compacted) (session.Body, []string) {
 	var dropped []string
 	var kept []item.Item
@@ -394,6 +447,8 @@ func compactedWithout(b session.Compacted) (session.Body, []string) {
 			dropped = append(dropped, fmt.Sprintf("a %s in a compaction", it.Type()))
 			continue
 		}
+		it, hosted := withoutHosted(it)
+		dropped = append(dropped, hosted...)
 		kept = append(kept, it)
 	}
 	if dropped == nil {

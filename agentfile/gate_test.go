@@ -74,7 +74,7 @@ func TestPowers(t *testing.T) {
 		{`<tool name="hi" command="sh s.sh"/><tool name="no" command="rm" approval="deny"/><user>x</user>`, ""},
 		{`<tool name="other" agent="quiet.md" local approval="allow"/><user><agent src="quiet.md" local/></user>`, ""},
 		{`<config model="rehearsal:play.script"/><tool type="web_search"/><user>x</user>`, ""},
-		{`<user><img src="https://example.com/x.png"/><doc src="missing.txt" local/></user>`, "!missing"},
+		{`<user><img src="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"/><doc src="missing.txt" local/></user>`, "!missing"},
 		{`<tool type="web_search"/><tool name="ask_user"/><user>x</user>`, ""},
 		{`<tool type="code_interpreter" container="c"/><tool name="read_file"/><user>x</user>`, ""},
 		{`<tool type="code_interpreter">{"container":{"type":"auto","file_ids":["f"],"memory_limit":"4g","network_policy":{"type":"disabled"}}}</tool><tool name="read_file"/><user>x</user>`, ""},
@@ -89,6 +89,13 @@ func TestPowers(t *testing.T) {
 		{`<tool type="web_search"/><user><doc src="inside.txt" local/></user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		{`<tool type="new_thing">{"x":1}</tool><tool name="o" agent="quiet.md" local/><user>x</user>`, "lets the model send what it reads to the web, by new_thing of the endpoint"},
 		{`<tool name="o" agent="searches.md" local/><tool name="read_file"/><user>x</user>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
+		// What the endpoint is made to do by the conversation.
+		{`<user><img src="https://example.com/x.png?y"/><img src="https://u:p@Example.com/z.png"/><file src="http://10.0.0.1:8080/x"/></user>`, "lets the endpoint fetch from http://10.0.0.1:8080\nlets the endpoint fetch from https://example.com"},
+		{`<user>x</user><item type="message">{"type":"message","role":"user","content":[{"type":"input_file","file_url":"file:///etc/passwd"}]}</item>`, "lets the endpoint fetch from file:///etc/passwd"},
+		{`<system>x<img src="https://exаmple.com/"/></system><user>x</user>`, "lets the endpoint fetch from xn--exmple-4nf.com: https://exаmple.com"},
+		{`<user>x</user><item type="message">{"type":"message","role":"user","content":[{"type":"input_image","image_url":"data:,","image\u005furl":"https://a.example/x"},{"type":"image_url","Image_URL":{"x":1,"url":"https://b.example"}}]}</item>`, "lets the endpoint fetch from https://a.example\nlets the endpoint fetch from https://b.example"},
+		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f"},{"type":"mcp","server_label":"x","server_url":"https://mcp.example/mcp"}]}</item>`, "connects to the MCP server https://mcp.example/mcp\nlets the endpoint fetch from https://mcp.example"},
+		{`<user>x</user><item type="tool_search_call">{"type":"tool_search_call","call_id":"c","execution":"client","arguments":{}}</item><item type="tool_search_output">{"type":"tool_search_output","call_id":"c","execution":"client","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"web_search"}]}]}</item><tool name="read_file"/>`, "lets the model send what it reads to the web, by web_search of the endpoint"},
 		// What it changes.
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="log" command="rm -f x"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="append_to_file"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -65,6 +66,7 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	if hasMarks(f.log) {
 		f.tellApart(located, from.o)
 	}
+	f.reach(located, from.o.gate)
 	return nil
 }
 
@@ -89,6 +91,26 @@ func (f *File) tellApart(located []chatmd.Located, o Options) {
 // run has written.
 func (f *File) Added() (parts []trust.Span, transcript trust.Source) {
 	return slices.Clone(f.others), f.begins
+}
+
+// reach records what the items make the endpoint do, unless runs of this user wrote them. What others wrote
+// into a transcript has lost its tools already; see disarm.
+func (f *File) reach(located []chatmd.Located, g *gate) {
+	disarmed := len(f.others) > 0
+	for _, l := range located {
+		if !disarmed && hasMarks(f.written) || disarmed && f.known && !overlaps(f.others, l.Offset, l.Offset+1) {
+			continue // a run of this user wrote it
+		}
+		at := place{f.doc().Name, l.Line, l.Column}
+		if !disarmed {
+			for _, def := range reach.Tools(l.Item) {
+				g.hosted(def, at)
+			}
+		}
+		for _, site := range reach.Sites(l.Item) {
+			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
+		}
+	}
 }
 
 // hasMarks reports whether a run has written something into the file.

@@ -13,6 +13,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
 	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/internal/reach"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -46,6 +49,9 @@ type Imported struct {
 	session.Info
 	// Dropped lists what was not imported, in order.
 	Dropped []Dropped `json:"dropped"`
+	// Sites are those from which the conversation makes an endpoint fetch images and files, once
+	// a run continues it.
+	Sites []string `json:"sites,omitzero"`
 	// Read is the number of entries that an import made, including those of nested
 	// sessions.
 	Read int `json:"-"`
@@ -101,7 +107,7 @@ func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, 
 	if err == nil {
 		var info session.Info
 		if info, err = i.Store.Info(ctx, m.made[0]); err == nil {
-			return &Imported{info, m.dropped, m.entries}, nil
+			return &Imported{info, m.dropped, m.sites, m.entries}, nil
 		}
 	}
 	if len(m.made) > 0 { // deleting the first session deletes its nested sessions too
@@ -118,6 +124,7 @@ type importer struct {
 	made       []string
 	entries    int
 	dropped    []Dropped
+	sites      []string
 	title      string            // from the file
 	kept       map[string]bool   // ids that outputs refer to, and whether they were found
 	named      []Dropped         // the same in order, with the id in What
@@ -128,10 +135,32 @@ type importer struct {
 // disarmed returns an entry without the parts that could let something run.
 func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session.Entry {
 	kept, what := d.Entry(e)
+	for _, it := range itemsIn(kept.Body) {
+		for _, site := range reach.Sites(it) {
+			if !slices.Contains(i.sites, site) {
+				i.sites = append(i.sites, site)
+			}
+		}
+	}
 	for _, text := range what {
 		i.dropped = append(i.dropped, Dropped{id, e.Seq, text})
 	}
 	return kept
+}
+
+// itemsIn returns the items that an entry adds to what is sent.
+func itemsIn(b session.Body) []item.Item {
+	switch b := b.(type) {
+	case session.InputItem:
+		return []item.Item{b.Item}
+	case session.OutputItem:
+		return []item.Item{b.Item}
+	case session.CallOutput:
+		return []item.Item{b.Item}
+	case session.Compacted:
+		return b.Items
+	}
+	return nil
 }
 
 // takeBack deletes a session whose import failed.

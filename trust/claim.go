@@ -62,6 +62,9 @@ const (
 	Reads Kind = "reads"
 	// Fetches fetches a document from the network. What is its address.
 	Fetches Kind = "fetches"
+	// Loads lets the endpoint fetch images and files by addresses in the conversation. What is
+	// their scheme and host, or an address without a host.
+	Loads Kind = "loads"
 )
 
 // kinds are the kinds in the order in which people read them, worst first, with the words
@@ -85,6 +88,7 @@ var kinds = []struct {
 	{Browses, "lets the model send what it reads to the web, by WHAT of the endpoint"},
 	{Reads, "reads WHAT"},
 	{Fetches, "fetches WHAT"},
+	{Loads, "lets the endpoint fetch from WHAT"},
 }
 
 // Power is one thing that a file may do. Two powers are the same if all fields are.
@@ -105,7 +109,7 @@ func (p Power) String() string {
 	}
 	what, where := phrase(p.What), phrase(p.Where)
 	switch p.Kind {
-	case Lends, Sends, Connects, Fetches:
+	case Lends, Sends, Connects, Fetches, Loads:
 		what = withHost(p.What) + what
 	case Reveals:
 		where = withHost(p.Where) + where

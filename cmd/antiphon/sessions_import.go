@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // importCommand is antiphon sessions import.
@@ -156,6 +157,9 @@ func (c *importCommand) tell(std stdio, all *sessionsCommand, made *host.Importe
 			where += " of " + d.Session
 		}
 		fmt.Fprintln(std.err, "!! "+unbroken(all.hide(fmt.Sprintf("dropped, %s: %s", where, d.What))))
+	}
+	for _, site := range made.Sites {
+		fmt.Fprintln(std.err, "!! "+unbroken(all.hide("a run that continues it "+trust.Power{Kind: trust.Loads, What: site}.String())))
 	}
 	owner := fmt.Sprintf("it belongs to no agent, so no run can continue it; antiphon sessions rename %s --for AGENT%s changes that", quoted(made.ID), all.again())
 	if made.Path != "" {
