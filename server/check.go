@@ -110,6 +110,15 @@ func describesObject(schema item.JSON) bool {
 // maxCallID is the API's limit for the length of a call_id.
 const maxCallID = 64
 
+// CheckItems returns an error for items that the API would refuse for what stands in them, such as an inline image that is
+// none. It is for backends that take items by routes of their own.
+func CheckItems(items []item.Item) error {
+	if wrong := checkItems(items); wrong != nil {
+		return wrong
+	}
+	return nil
+}
+
 func checkItems(items []item.Item) *Error {
 	for i, it := range items {
 		at := fmt.Sprintf("input[%d]", i)

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -117,23 +116,11 @@ func (v *visitor) works(ctx context.Context) {
 
 // steer says something to the work that is under way.
 func (v *visitor) steer(ctx context.Context, text string) error {
-	if err := v.textAlone(text); err != nil {
-		return err
-	}
 	said, err := v.t.atOnce(ctx, text)
 	if err != nil {
 		return err
 	}
 	return v.src.say(ctx, false, said...)
-}
-
-// textAlone is an error if a prompt names files and the session is at a server, which takes text alone.
-func (v *visitor) textAlone(text string) error {
-	names := filesIn(text)
-	if v.there == nil || len(names) == 0 {
-		return nil
-	}
-	return fmt.Errorf("nothing was said: a session at a server takes text alone, and no files such as @%s. Without the @ it is text", visible(names[0]))
 }
 
 func (v *visitor) rests() {
@@ -269,11 +256,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 				t.face.unsent(text)
 			}
 		}()
-		said := []item.Item{item.User(text)}
-		err := v.textAlone(text)
-		if err == nil && v.there == nil {
-			said, err = t.first(t.message(ctx, text, true, t.picture))
-		}
+		said, err := t.first(t.message(ctx, text, true, t.picture))
 		if err != nil {
 			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 			return false, nil

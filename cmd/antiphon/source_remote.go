@@ -157,14 +157,17 @@ func (r *remote) tell(ev sessions.Event) {
 	r.state = *ev.Session
 }
 
-// say takes texts alone, which is what the server does.
 func (r *remote) say(ctx context.Context, later bool, said ...item.Item) error {
 	for _, it := range said {
 		m, err := item.As[item.Message](it)
 		if err != nil {
 			return err
 		}
-		if _, err := r.client.Say(ctx, r.id, m.Content.Display(), later); err != nil {
+		content := m.Content
+		if len(content.Parts) == 1 { // which earlier versions of the server understand
+			content = item.Text(content.Display())
+		}
+		if _, err := r.client.SayContent(ctx, r.id, content, later); err != nil {
 			return err
 		}
 	}

@@ -6,12 +6,15 @@
 package main
 
 import (
-	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server/sessions"
 )
 
 // TestChatAttachRemote proves that a chat at another computer shows a session through a server, answers
@@ -65,35 +68,42 @@ func TestChatAttachRemote(t *testing.T) {
 	one.until(t, "[exit code 0]")
 }
 
-// listener is a session of others that keeps what is said to it.
-type listener struct {
-	source
-	said []item.Item
-}
-
-func (h *listener) say(_ context.Context, _ bool, said ...item.Item) error {
-	h.said = append(h.said, said...)
-	return nil
-}
-
-// TestFilesForServers proves that a prompt with a file is refused by the file's name before anything is sent to a server, which
-// takes text alone, and stays a draft; and that a word behind an @ that names no file is text.
+// TestFilesForServers proves that a session at a server gets the files that a prompt names; that one outside of the folder
+// is asked about first, and is not sent at once; and that a word behind an @ that names no file is text.
 func TestFilesForServers(t *testing.T) {
+	waves := read(t, filepath.Join(examplesDir, "tour", "waves.png"))
 	d, face, screen := conversing(t, "turn\n  say Yes.\n")
-	write(t, "notes.txt", "x")
-	there := &listener{}
-	v := &visitor{t: d, there: &remote{}, attached: &attached{std: d.std, src: there}}
-	if _, err := v.said(t.Context(), "see @notes.txt"); err != nil || len(there.said) > 0 || !slices.Equal(face.back, []string{"see @notes.txt"}) || !strings.Contains(screen.String(), "@notes.txt") {
-		t.Errorf("%v, said %v, back %q:\n%s", err, there.said, face.back, screen)
+	write(t, "notes.txt", "the notes")
+	write(t, "waves.png", waves)
+	other := write(t, filepath.Join(t.TempDir(), "other.txt"), "the other")
+	var bodies []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(body))
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer server.Close()
+	d.who = newPerson(stdio{in: strings.NewReader("n\n"), err: screen})
+	src := &remote{client: &sessions.Client{URL: server.URL}, id: "s"}
+	v := &visitor{t: d, there: src, attached: &attached{std: d.std, src: src}}
+	for _, text := range []string{"see @notes.txt @waves.png", "and @ann", "see @" + other} {
+		if _, err := v.said(t.Context(), text); err != nil || !slices.Contains(face.kept, text) {
+			t.Errorf("%s: %v, kept %q:\n%s", text, err, face.kept, screen)
+		}
 	}
-	if err := v.steer(t.Context(), "see @notes.txt"); err == nil || !strings.Contains(err.Error(), "@notes.txt") || len(there.said) > 0 {
-		t.Errorf("%v, said %v", err, there.said)
-	}
-	if err := v.steer(t.Context(), "ask @ben"); err != nil {
+	if err := v.steer(t.Context(), "at once @notes.txt"); err != nil {
 		t.Error(err)
 	}
-	if _, err := v.said(t.Context(), "and @ann"); err != nil || len(there.said) != 2 || !slices.Equal(face.kept, []string{"and @ann"}) {
-		t.Errorf("%v, said %v, kept %q:\n%s", err, there.said, face.kept, screen)
+	if err := v.steer(t.Context(), "at once @"+other); err == nil || !strings.Contains(err.Error(), "is asked about when the work is over") {
+		t.Error(err)
+	}
+	for i, want := range []string{
+		`"input":[{"type":"input_text","text":"see @notes.txt @waves.png"},{"type":"input_text","text":"notes.txt:\n\nthe notes"},{"type":"input_image"`,
+		`{"input":"and @ann",`, `{"input":"see @` + other + `",`, `"text":"notes.txt:\n\nthe notes"}]`,
+	} {
+		if len(bodies) != 4 || !strings.Contains(bodies[i], want) {
+			t.Fatalf("%d bodies, want %s in %.300q", len(bodies), want, bodies[min(i, len(bodies)-1)])
+		}
 	}
 }
 

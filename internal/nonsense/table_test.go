@@ -324,6 +324,7 @@ var functions = []function{
 	{"server", "WithHold", server.WithHold},
 	{"server", "Hold", server.Hold},
 	{"server", "Spend", server.Spend},
+	{"server", "CheckItems", server.CheckItems},
 	{"server", "CheckPairs", server.CheckPairs},
 	{"server", "Invalid", server.Invalid},
 	{"server", "LoopbackOnly", server.LoopbackOnly},

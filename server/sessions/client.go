@@ -23,6 +23,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/internal/sse"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -115,7 +116,17 @@ func (c *Client) Get(ctx context.Context, name string) (s Session, err error) {
 // Say delivers what a person says. It is part of the next request to the model or, with
 // later, waits until the run has its answer.
 func (c *Client) Say(ctx context.Context, id, text string, later bool) (r Receipt, err error) {
-	return r, c.call(ctx, http.MethodPost, "/"+url.PathEscape(id)+"/input", nil, inputRequest{Input: text, Later: later, Key: rand.Text()}, &r)
+	return c.SayContent(ctx, id, item.Text(text), later)
+}
+
+// SayContent is like Say for a text with images and files, whose data is in the parts. An earlier version of the server
+// refuses lists of parts.
+func (c *Client) SayContent(ctx context.Context, id string, content item.Content, later bool) (r Receipt, err error) {
+	input, err := content.JSON()
+	if err != nil {
+		return r, err
+	}
+	return r, c.call(ctx, http.MethodPost, "/"+url.PathEscape(id)+"/input", nil, inputRequest{Input: input, Later: later, Key: rand.Text()}, &r)
 }
 
 // Stop asks the run of a session to stop: at once, or after the reply that is under way and
@@ -360,8 +371,12 @@ func (c *Client) call(ctx context.Context, method, path string, q url.Values, bo
 	}
 }
 
+// slowest is how many bytes of a request are sent in a second over a connection that is not given up.
+const slowest = 64 << 10
+
 func (c *Client) once(ctx context.Context, method, path string, q url.Values, sent []byte, into any) error {
-	ctx, end := context.WithTimeout(ctx, c.patience())
+	upload := time.Duration(len(sent)/slowest) * time.Second
+	ctx, end := context.WithTimeout(ctx, c.patience()+upload)
 	defer end()
 	resp, err := c.send(ctx, method, path, q, sent)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -55,8 +56,11 @@ type Handler struct {
 	Silence time.Duration
 }
 
-// mostBody is the largest body of a request, in bytes.
-const mostBody = 1 << 20
+// Largest bodies of requests, in bytes. Input may have images and files.
+const (
+	mostBody  = 1 << 20
+	mostInput = 64 << 20
+)
 
 // from is how deliveries of this package were given, for those who read the log.
 const from = "session route"
@@ -196,20 +200,64 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, info session.Info)
 // input serves POST /antiphon/v1/sessions/{id}/input.
 func (h *Handler) input(w http.ResponseWriter, r *http.Request, info session.Info) error {
 	var in inputRequest
-	if err := read(w, r, &in); err != nil {
+	if err := read(w, r, mostInput, &in); err != nil {
 		return err
 	}
-	if strings.TrimSpace(in.Input) == "" {
-		return server.Invalid("missing_required_parameter", "input", "'input' is empty: it is the text to say.")
+	said, err := spoken(in.Input)
+	if err != nil {
+		return err
 	}
-	d := session.Delivery{Delivered: session.Delivered{Key: in.Key, Queued: in.Later}, Bodies: []session.Body{session.InputItem{Item: item.User(in.Input)}}}
+	d := session.Delivery{Delivered: session.Delivered{Key: in.Key, Queued: in.Later}, Bodies: []session.Body{session.InputItem{Item: said}}}
 	return h.deliver(w, r, info, d)
+}
+
+// spoken returns the message that a client says: a text, or parts with data. What would be fetched for the client, or is named
+// by an id, is refused.
+func spoken(input item.JSON) (said item.Item, err error) {
+	if text, ok := input.Unquote(); ok || input == "" {
+		if strings.TrimSpace(text) == "" {
+			return said, server.Invalid("missing_required_parameter", "input", "'input' is empty: it is what to say.")
+		}
+		return item.User(text), nil
+	}
+	if said, err = item.ParseString(`{"type":"message","role":"user","content":` + string(input) + `}`); err != nil {
+		return said, server.Invalid("invalid_type", "input", "'input' is a text, or a list of parts of a message: %v.", err)
+	}
+	m, err := item.As[item.Message](said)
+	if err != nil || len(m.Content.Parts) == 0 {
+		return said, server.Invalid("invalid_type", "input", "'input' is a text, or a list of parts of a message.")
+	}
+	for i, part := range m.Content.Parts {
+		has := false
+		switch p := part.(type) {
+		case *item.InputText:
+			has = true
+		case *item.InputImage:
+			has = p.FileID == "" && strings.HasPrefix(p.ImageURL, "data:")
+		case *item.InputFile:
+			has = p.FileID == "" && p.FileURL == "" && isData(p.FileData)
+		}
+		if !has {
+			return said, server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "'input[%d]' is neither a text nor the data of an image or a file: URLs and ids are not taken here.", i)
+		}
+	}
+	return said, server.CheckItems([]item.Item{said})
+}
+
+// isData reports whether a text is a data URI with base64 that can be read.
+func isData(text string) bool {
+	_, payload, ok := item.CutDataURI(text)
+	if !ok {
+		return false
+	}
+	_, err := base64.StdEncoding.DecodeString(payload)
+	return err == nil
 }
 
 // stop serves POST /antiphon/v1/sessions/{id}/stop.
 func (h *Handler) stop(w http.ResponseWriter, r *http.Request, info session.Info) error {
 	var in stopRequest
-	if err := read(w, r, &in); err != nil {
+	if err := read(w, r, mostBody, &in); err != nil {
 		return err
 	}
 	d := session.Delivery{Delivered: session.Delivered{Key: in.Key}, Bodies: []session.Body{session.StopAsked{AfterTurn: in.AfterTurn, Detail: in.Reason}}}
@@ -246,7 +294,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info session.In
 		return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: "This key may not do that: it lacks the scope 'approve'."}
 	}
 	var in answerRequest
-	if err := read(w, r, &in); err != nil {
+	if err := read(w, r, mostBody, &in); err != nil {
 		return err
 	}
 	switch {
@@ -315,18 +363,18 @@ func sender(ctx context.Context) string {
 }
 
 // read reads the body of a request, which may not have members that are not known.
-func read(w http.ResponseWriter, r *http.Request, into any) error {
+func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	if err := given(r); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
 	var known *server.Error
 	switch {
 	case errors.As(err, &known): // of a handler around this one
 		return known
 	case errors.As(err, &large):
-		return &server.Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request is larger than %d bytes.", mostBody)}
+		return &server.Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request is larger than %d bytes.", most)}
 	case err != nil:
 		return server.Invalid("", "", "We could not read the body of your request: %v.", err)
 	}

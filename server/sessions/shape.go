@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -84,9 +85,10 @@ type Answered struct {
 // The bodies of requests.
 
 type inputRequest struct {
-	Input string `json:"input"`
-	Later bool   `json:"later,omitempty"`
-	Key   string `json:"key,omitempty"`
+	// Input is a text, or a list of parts of a message.
+	Input item.JSON `json:"input"`
+	Later bool      `json:"later,omitempty"`
+	Key   string    `json:"key,omitempty"`
 }
 
 type stopRequest struct {
