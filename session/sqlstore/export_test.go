@@ -177,6 +177,13 @@ func (s *Store) Hears() bool {
 	return s.wakes.hears
 }
 
+// Deafen keeps the store from listening to other processes.
+func (s *Store) Deafen() {
+	s.wakes.mu.Lock()
+	defer s.wakes.mu.Unlock()
+	s.wakes.closed = true
+}
+
 // ListenOnce listens until the connection breaks.
 func (s *Store) ListenOnce(ctx context.Context) error { return s.wakes.listenOnce(ctx) }
 

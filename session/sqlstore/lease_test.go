@@ -248,10 +248,14 @@ func TestLeaseRace(t *testing.T) {
 		id := fmt.Sprint("s", n)
 		var racers sync.WaitGroup
 		for k := range 2 {
-			s := newPostgres(t, dsn+" antiphon_connections=3")
+			s, err := sqlstore.OpenPostgres(t.Context(), dsn+unsafe+" antiphon_connections=3", openPostgres, fast)
+			if err != nil {
+				t.Fatal(err)
+			}
 			s.RenewWhenTold()
 			r := rand.New(rand.NewPCG(seed, uint64(n*2+k)))
 			racers.Go(func() {
+				defer s.Close() // or the server has too many connections
 				for round := range 4 {
 					if err := raceOnce(t.Context(), s, admin, id, fmt.Sprintf("%d/%d", k, round), r); err != nil {
 						t.Error(err)

@@ -9,7 +9,9 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,7 +23,8 @@ import (
 //
 // Deliveries and work are told by the transaction that writes them. A server commits such
 // transactions one after the other, which would slow down appends. So an append is told
-// after its commit, and only if a process has said lately that it watches the session.
+// after its commit, and only if a process has said lately that it watches the session. A
+// process that begins to listen asks who watches something.
 const (
 	channelDelivery = "antiphon_delivery"
 	channelWork     = "antiphon_work"
@@ -51,8 +54,8 @@ func (t *tx) notify(ctx context.Context, channel, id string) error {
 	return t.row(ctx, `SELECT CAST(pg_notify(?, ?) AS TEXT)`, channel, id).Scan(&nothing)
 }
 
-// wakes is a store's part in the messages. Its connection exists from the first time that
-// somebody waits for something until the store is closed.
+// wakes is a store's part in the messages. Its connection exists from the first append, or the
+// first time that somebody waits for something, until the store is closed.
 type wakes struct {
 	s    *Store
 	open func() (*sql.DB, error) // opens the connection that listens
@@ -62,6 +65,7 @@ type wakes struct {
 	end     context.CancelFunc   // ends the goroutines; nil if there are none
 	closed  bool                 // there will be none
 	watched map[string]time.Time // sessions that others watch, and when they said so last
+	watches map[string]int       // sessions that are watched here, and by how many
 	says    map[string]string    // messages to send, by channel and id
 	sends   bool                 // a goroutine sends them
 	all     sync.WaitGroup
@@ -105,7 +109,9 @@ func (w *wakes) pause() time.Duration {
 func (w *wakes) hear(hears bool) {
 	w.mu.Lock()
 	changed := w.hears != hears
-	w.hears = hears
+	if w.hears = hears; changed && hears {
+		w.sayHeld(channelWatch, "")
+	}
 	w.mu.Unlock()
 	if changed {
 		w.s.arrivals.again()
@@ -202,6 +208,10 @@ func (w *wakes) heard(channel, id string) {
 	case channelAppend:
 		w.s.tell(id)
 	case channelWatch:
+		if id == "" {
+			w.answer()
+			return
+		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		now := time.Now()
@@ -214,8 +224,34 @@ func (w *wakes) heard(channel, id string) {
 	}
 }
 
+// watching notes that a session is watched here, until over is called.
+func (w *wakes) watching(id string) (over func()) {
+	w.start()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.watches[id]++
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.watches[id]--; w.watches[id] == 0 {
+			delete(w.watches, id)
+		}
+	}
+}
+
+// answer says what is watched here.
+func (w *wakes) answer() {
+	w.mu.Lock()
+	ids := slices.Collect(maps.Keys(w.watches))
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.say(channelWatch, id)
+	}
+}
+
 // appended tells those who watch a session in other processes of an append.
 func (w *wakes) appended(id string) {
+	w.start() // or it would not know who watches
 	w.mu.Lock()
 	at, watched := w.watched[id]
 	w.mu.Unlock()
@@ -228,6 +264,10 @@ func (w *wakes) appended(id string) {
 func (w *wakes) say(channel, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.sayHeld(channel, id)
+}
+
+func (w *wakes) sayHeld(channel, id string) {
 	if w.open == nil || w.closed || len(id) > longestMessage {
 		return
 	}

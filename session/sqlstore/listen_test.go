@@ -110,6 +110,42 @@ func TestStoresWakeEachOther(t *testing.T) {
 	}
 }
 
+// D1: a process that waits for nothing itself tells of its appends those who had watched before
+// it began.
+func TestAppendsReachWatchers(t *testing.T) {
+	if os.Getenv("ANTIPHON_PGBOUNCER") != "" {
+		t.Skip("a pooler stands before the server: see TestNoMessagesBehindPooler")
+	}
+	dsn := postgresDSN(t)
+	one := newDeaf(t, dsn)
+	mustAppend(t, one, "a", 0, session.RunStarted{})
+	entries := make(chan session.Entry)
+	go func() {
+		defer close(entries)
+		for e, err := range one.Watch(t.Context(), "a", 0) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			entries <- e
+		}
+	}()
+	<-entries
+	two := newDeaf(t, dsn)
+	mustAppend(t, two, "a", 1, session.RunStarted{})
+	for until := time.Now().Add(time.Minute); !two.IsWatched("a"); runtime.Gosched() {
+		if time.Now().After(until) {
+			t.Fatal("it is not told who watches")
+		}
+	}
+	mustAppend(t, two, "a", 2, session.RunStarted{})
+	for want := range int64(2) {
+		if e := <-entries; e.Seq != want+2 {
+			t.Errorf("entry %d, want %d", e.Seq, want+2)
+		}
+	}
+}
+
 // Behind a pooler no messages arrive. The store notices, and looks for itself.
 func TestNoMessagesBehindPooler(t *testing.T) {
 	if os.Getenv("ANTIPHON_PGBOUNCER") == "" {

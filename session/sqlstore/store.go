@@ -126,7 +126,7 @@ func newStore(db *sql.DB, place string, o Options) *Store {
 	s.holds.s, s.holds.held = s, map[string]*hold{}
 	s.keep(&s.holds.leases)
 	s.arrivals.s = s
-	s.wakes = wakes{s: s, watched: map[string]time.Time{}, says: map[string]string{}}
+	s.wakes = wakes{s: s, watched: map[string]time.Time{}, watches: map[string]int{}, says: map[string]string{}}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -22,7 +22,7 @@ func (s *Store) Watch(ctx context.Context, id string, after int64) iter.Seq2[ses
 			return
 		}
 		w := watch{s: s, id: id, after: max(after, 0)}
-		s.wakes.start()
+		defer s.wakes.watching(id)()
 		var said time.Time
 		for {
 			if time.Since(said) > saysWatching {
