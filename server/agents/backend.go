@@ -91,15 +91,15 @@ type Backend struct {
 	keysOnce sync.Once
 	keys     *kept.Book // see book
 
-	mu            sync.Mutex
-	written       map[string]int64     // how many notes the events of a response have, by its id
-	swept         time.Time            // when old events were looked for
-	active        map[string]*active   // the responses that are being made, by id
-	unstored      map[string]string    // the sessions of responses that are not stored, by the response's id
-	busyElsewhere map[string]time.Time // sessions that others write to, and when to look again
-	refused       map[string]int       // how often a session could not be opened to go on
-	draining      bool
-	idle          chan struct{} // closed when the last response ends while draining
+	mu        sync.Mutex
+	written   map[string]int64     // how many notes the events of a response have, by its id
+	swept     time.Time            // when old events were looked for
+	active    map[string]*active   // the responses that are being made, by id
+	unstored  map[string]string    // the sessions of responses that are not stored, by the response's id
+	elsewhere map[string]elsewhere // sessions that others write to
+	refused   map[string]int       // how often a session could not be opened to go on
+	draining  bool
+	idle      chan struct{} // closed when the last response ends while draining
 }
 
 // active is a response that is being made.
@@ -121,6 +121,12 @@ type active struct {
 	asked      jsontext.Value       // for the note about the end
 	decided    *server.StoredObject // an end that somebody else decided, such as a cancellation
 	done       chan struct{}
+}
+
+// elsewhere says when to look again at a session that another server has.
+type elsewhere struct {
+	until  time.Time
+	served string // the response that it serves while workers make it, or ""
 }
 
 // ephemeral is a store in memory.

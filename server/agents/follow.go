@@ -299,11 +299,15 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	p := partOf(log.Log(), f.run.seq)
 	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
 	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
+	cancelled, err := wasCancelled(context.WithoutCancel(ctx), log, f.run.id)
+	if err != nil {
+		return err
+	}
+	f.run.cancelled = f.run.cancelled || cancelled
 	parked := row.State == queue.Parked && context.Cause(ctx) == nil && !f.run.cancelled // and not by this server
 	if parked {
 		f.b.report(fmt.Errorf("agents: the work of %s is parked: %s", f.run.id, row.Reason))
 	}
-	var err error
 	switch why := context.Cause(ctx); {
 	case p.ended: // by another server
 		f.run.ended = true

@@ -153,7 +153,7 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	unlock, err := b.serves(ctx, id)
 	if errors.Is(err, session.ErrBusy) { // its server lives
 		in, _, _ := parseID(id)
-		b.leaveAlone(in)
+		b.leaveAlone(in, id)
 		return server.ErrLeft
 	}
 	if err != nil {
@@ -260,6 +260,13 @@ func Prepare(ctx context.Context, h *host.Host) error {
 		return nil
 	case p.ended || p.deleted:
 		return fmt.Errorf("the response %s has ended: %w", p.begin.ResponseID, worker.ErrOver)
+	}
+	cancelled, err := wasCancelled(ctx, h.Session, p.begin.ResponseID)
+	if cancelled {
+		err = fmt.Errorf("the response %s was cancelled: %w", p.begin.ResponseID, worker.ErrOver)
+	}
+	if err != nil {
+		return err
 	}
 	req, err := api.ParseRequest(p.begin.Request)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -254,6 +256,45 @@ func TestQueueCancelLater(t *testing.T) {
 	}
 	if row := next.done(r.ID); row.State != queue.Done {
 		t.Errorf("%+v", row)
+	}
+}
+
+// A worker does not go on with a response that was cancelled during an earlier run of it, also while no server is there.
+func TestQueueCancelledRun(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	r := h.create(background)
+	s, row, free := h.begins(r.ID)
+	run, err := s.Append(t.Context(), session.RunStarted{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.end()
+	if _, err := h.store.Deliver(t.Context(), s.ID(), session.Delivery{
+		Delivered: session.Delivered{Key: "cancel " + r.ID, From: "cancel"}, Bodies: []session.Body{session.StopAsked{Run: run[0].Seq}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(t.Context(), session.Stopped{Why: string(agent.StopRequested)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.store.Finish(t.Context(), row, queue.Outcome{State: queue.Ready, Well: true, Reason: "given back"}); err != nil {
+		t.Fatal(err)
+	}
+	free()
+	h.works(false, nil)
+	h.done(r.ID)
+	s, err = session.Open(t.Context(), h.store, s.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.Log() {
+		if session.Kind(e.Body) == "turn_started" {
+			t.Errorf("the worker went on: %+v", e)
+		}
+	}
+	next := h.again(nil)
+	if r = next.ended(r.ID); r.Status != item.StatusCancelled {
+		t.Errorf("%s %+v", r.Status, r.Error)
 	}
 }
 
@@ -504,5 +545,47 @@ func TestQueueAgentInMessage(t *testing.T) {
 	}
 	for info, err := range h.store.List(t.Context(), session.Query{Archived: true}) {
 		t.Errorf("left: %+v, %v", info, err)
+	}
+}
+
+// counting counts how often the logs of sessions are read.
+type counting struct {
+	queues
+	loads atomic.Int64
+}
+
+func (c *counting) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	c.loads.Add(1)
+	return c.queues.Load(ctx, id, after)
+}
+
+// A server does not read a response again and again that another one serves.
+func TestQueueServedElsewhere(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	in := &counting{queues: h.store}
+	b := alone(t, h.dir)
+	b.Queue, b.Store = true, in
+	ids, err := b.Unfinished(t.Context())
+	if len(ids) != 1 || err != nil {
+		t.Fatal(ids, err)
+	}
+	for range 3 {
+		for _, id := range ids {
+			if err := again(t, b, id); !errors.Is(err, server.ErrLeft) {
+				t.Error(err)
+			}
+		}
+		before := in.loads.Load()
+		b.LookAgain()
+		if ids, err = b.Unfinished(t.Context()); len(ids) != 0 || err != nil || in.loads.Load() != before {
+			t.Errorf("%d reads: %q, %v", in.loads.Load()-before, ids, err)
+		}
+	}
+	h.end()
+	b.LookAgain()
+	if ids, err = b.Unfinished(t.Context()); len(ids) != 1 || err != nil {
+		t.Errorf("nobody takes it up: %q, %v", ids, err)
 	}
 }

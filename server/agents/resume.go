@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,14 +68,13 @@ func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 		return nil, err
 	}
 	now := time.Now()
+	b.mu.Lock()
+	maps.DeleteFunc(b.elsewhere, func(in string, _ elsewhere) bool {
+		return !slices.ContainsFunc(list, func(info session.Info) bool { return info.ID == in })
+	})
+	b.mu.Unlock()
 	for _, info := range list {
-		b.mu.Lock()
-		later := b.busyElsewhere[info.ID].After(now)
-		if !later {
-			delete(b.busyElsewhere, info.ID)
-		}
-		b.mu.Unlock()
-		if later || b.busy(info.ID) {
+		if b.busy(info.ID) || b.isElsewhere(ctx, info.ID, now) {
 			continue
 		}
 		s, err := b.read(ctx, b.store(), info.ID)
@@ -169,7 +169,7 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	}
 	h, err := b.openHost(ctx, a, b.store(), in, &lent{tools: req.Tools})
 	if errors.Is(err, session.ErrBusy) {
-		b.leaveAlone(in)
+		b.leaveAlone(in, "")
 		return server.ErrLeft
 	}
 	if err != nil {
@@ -189,14 +189,37 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 	return leftOr(ctx, err)
 }
 
-// leaveAlone notes that others write to a session.
-func (b *Backend) leaveAlone(in string) {
+// leaveAlone notes that another server has a session. served is the response that it serves while workers make
+// it, or "".
+func (b *Backend) leaveAlone(in, served string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.busyElsewhere == nil {
-		b.busyElsewhere = map[string]time.Time{}
+	if b.elsewhere == nil {
+		b.elsewhere = map[string]elsewhere{}
 	}
-	b.busyElsewhere[in] = time.Now().Add(busyTime)
+	b.elsewhere[in] = elsewhere{time.Now().Add(busyTime), served}
+}
+
+// isElsewhere reports whether another server has a session, as far as is known without reading it.
+func (b *Backend) isElsewhere(ctx context.Context, in string, now time.Time) bool {
+	b.mu.Lock()
+	known := b.elsewhere[in]
+	if !known.until.After(now) {
+		delete(b.elsewhere, in)
+	}
+	b.mu.Unlock()
+	if later := known.until.After(now); later || known.served == "" {
+		return later
+	}
+	unlock, err := b.serves(ctx, known.served)
+	if errors.Is(err, session.ErrBusy) {
+		b.leaveAlone(in, known.served)
+		return true
+	}
+	if err == nil {
+		b.report(unlock())
+	}
+	return false
 }
 
 // leftOr returns the error of a response whose server may end.
