@@ -99,6 +99,9 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if given := c.ofWorkers(); c.Work == workQueue && given != "" {
 		return usage(fmt.Errorf("%s: with --work queue the flags of the worker count: antiphon work --help", given))
 	}
+	if c.Work == workQueue {
+		c.warnOfWorkers(std)
+	}
 	if err := c.accessFlags.check(); err != nil {
 		return err
 	}
@@ -167,12 +170,28 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }
 
+// givenFlag is a flag, and whether it was given.
+type givenFlag struct {
+	name  string
+	given bool
+}
+
+// warnOfWorkers says which flags are not about runs, because workers make them.
+func (c *serveCommand) warnOfWorkers(std stdio) {
+	alone := len(c.Upstream) == 0
+	for _, f := range []givenFlag{{"--model", c.Model != ""}, {"--base-url", c.BaseURL != ""}, {"--profile", c.Profile != ""}, {"--rehearsal", c.Rehearsal}, {"--api", c.API != "auto" && alone}, {"--transport", c.Transport != "http" && alone}, {"--price", c.Price != "" && alone}} {
+		if f.given {
+			fmt.Fprintf(std.err, "antiphon: warning: %s is here about counted tokens and compaction alone: workers run the agents, with flags of their own\n", f.name)
+		}
+	}
+	if c.OTLP != "" && alone {
+		fmt.Fprintln(std.err, "antiphon: warning: --otlp-endpoint gets no spans: workers run the agents, and send none")
+	}
+}
+
 // ofWorkers returns a flag that is about runs and was given, or "".
 func (c *servedFlags) ofWorkers() string {
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
+	for _, f := range []givenFlag{
 		{"--allow", len(c.Allow) > 0}, {"--ask", len(c.Ask) > 0}, {"--deny", len(c.Deny) > 0}, {"--sandbox", c.Sandbox != ""}, {"--hosts", len(c.Hosts) > 0},
 		{"--max-turns", c.MaxTurns != 0}, {"--max-time", c.MaxTime != 0}, {"--max-tokens", c.MaxTokens != 0},
 	} {

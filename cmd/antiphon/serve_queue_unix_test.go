@@ -307,6 +307,9 @@ func TestServeQueueApproval(t *testing.T) {
 	if o := program(t, "serve", s.dir, "--work", "queue", "--store", s.store(), "--allow", "run_command"); o.code != exitUsage || !strings.Contains(o.err, "--allow: with --work queue") {
 		t.Errorf("exit code %d: %s", o.code, o.err)
 	}
+	if o := program(t, "serve", s.dir, "--work", "queue", "--store", s.store(), "--trust", "--model", "small", "--listen", "nowhere"); !strings.Contains(o.err, "--model is here about counted tokens") {
+		t.Errorf("exit code %d: %s", o.code, o.err)
+	}
 	for _, refused := range []string{
 		`{"model":"asks","input":"x","store":false}`,
 		`{"model":"asks","input":"x","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`,
