@@ -25,9 +25,20 @@ import (
 // Stream sends the request once and yields the reply's events, including the last, or
 // an error instead. Breaking out of the range or cancelling ctx stops the reply and
 // releases its resources. A Model must be safe for concurrent use and must not keep
-// or change req.
+// or change req. A panic in Stream reaches the caller of the run; the session is
+// unlocked, and the next run goes on as after a crash.
 type Model interface {
 	Stream(ctx context.Context, req *api.Request) iter.Seq2[api.Event, error]
+}
+
+// streamOf asks a model. A nil iterator is an error, not a panic of the range over it.
+func streamOf(ctx context.Context, m Model, req *api.Request) iter.Seq2[api.Event, error] {
+	if events := m.Stream(ctx, req); events != nil {
+		return events
+	}
+	return func(yield func(api.Event, error) bool) {
+		yield(api.Event{}, fmt.Errorf("agent: the Stream of the Model %T returned nil: want an iterator", m))
+	}
 }
 
 // Retrier is implemented by a [Model] with its own retry policy. A run uses it if the

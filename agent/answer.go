@@ -180,7 +180,7 @@ func unfenced(s string, whole bool) string {
 func (a *Answer) problem(said string) (what string, failed error) {
 	defer func() {
 		if v := recover(); v != nil {
-			failed = &HookError{Hook: "Check", Name: "of the answer", Err: &StopError{fmt.Errorf("it panicked: %v", v)}, Stack: debug.Stack()}
+			failed = &HookError{Hook: "Check", Name: "the answer", Err: &StopError{fmt.Errorf("it panicked: %v", v)}, Stack: debug.Stack()}
 		}
 	}()
 	text, fits := a.text(said), a.Schema.Check

@@ -300,7 +300,7 @@ func (l *listener) listen(inner context.Context) (shown bool, failure, err error
 		r.asks, r.meta = endpoint.WithMeta(api.WithNotes(endpoint.WithBudget(inner, r.retries), r.takeNote))
 		r.answers = 0
 	}
-	for ev, err := range r.telling(r.agent.Model.Stream(r.asks, r.parts(l.seen.Request))) {
+	for ev, err := range r.telling(streamOf(r.asks, r.agent.Model, r.parts(l.seen.Request))) {
 		if err != nil {
 			l.failure = err
 			break

@@ -378,7 +378,7 @@ func (e *PriceError) Error() string {
 		return fmt.Sprintf("agent: the price of model %q is input %v, cached %v, output %v: want finite numbers that are not negative",
 			e.Model, p.Input, p.Cached, p.Output)
 	}
-	return fmt.Sprintf("agent: a cost limit is set, but the price of model %q is unknown", e.Model)
+	return fmt.Sprintf("agent: a cost limit is set, but the price of model %q is unknown: set Agent.Prices", e.Model)
 }
 
 // findPrice looks up the model's price. An invalid price is an error, and so is a

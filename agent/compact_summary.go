@@ -168,7 +168,7 @@ func (w *writer) ask(ctx context.Context, task, text string) (string, error) {
 	req.Input = item.NewList(item.User(text))
 	var acc api.Accumulator
 	var failure error
-	for ev, err := range w.model.Stream(endpoint.WithBudget(ctx, w.run.patience(w.model)), &req) {
+	for ev, err := range streamOf(endpoint.WithBudget(ctx, w.run.patience(w.model)), w.model, &req) {
 		if err == nil {
 			_, err = acc.Add(ev)
 		}

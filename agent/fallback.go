@@ -186,7 +186,7 @@ func (f Fallback) attempt(ctx context.Context, req *api.Request, i int, yield fu
 		return true
 	}
 	budget := (&Agent{Retry: c.Retry}).retryBudget(c.Model)
-	for ev, err := range c.Model.Stream(endpoint.WithBudget(ctx, budget), &own) {
+	for ev, err := range streamOf(endpoint.WithBudget(ctx, budget), c.Model, &own) {
 		switch {
 		case err != nil && shown:
 			yield(ev, err)

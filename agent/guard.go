@@ -199,6 +199,8 @@ func checkGuards(guards []Guard) error {
 			return fmt.Errorf("agent: Guards[%d] (%s) has First or ToolOutputs, which are about Input, and no Input", i, nameOfGuard(guards, i))
 		} else if g.Output == nil && g.Hold {
 			return fmt.Errorf("agent: Guards[%d] (%s) has Hold, which is about Output, and no Output", i, nameOfGuard(guards, i))
+		} else if g.Timeout < 0 {
+			return fmt.Errorf("agent: Guards[%d] (%s) has the Timeout %v: want a positive one, or 0 for %v", i, nameOfGuard(guards, i), g.Timeout, guardTimeout)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -61,17 +62,21 @@ func isObjectType(t reflect.Type) bool {
 }
 
 func inferType(t reflect.Type) (*schema, error) {
-	r := deriver{inside: map[reflect.Type]bool{}, zero: new(bool), plain: new(true)}
+	r := deriver{definitions: newDefinitions(), zero: new(bool), plain: new(true)}
 	d, err := r.derive(t)
 	if err != nil {
 		return nil, err
 	}
+	d.ref = "" // endpoints want the whole as an object, not as a reference
 	// Some endpoints refuse an object schema without properties, so it is always
 	// present.
 	text := d.text()
 	if d.kind == "object" && len(d.form.properties) == 0 {
 		d.body = ""
 		text = `{"properties":{},` + d.text()[1:]
+	}
+	if len(r.texts) > 0 {
+		text = strings.TrimSuffix(text, "}") + `,"$defs":{` + strings.Join(r.texts, ",") + "}}"
 	}
 	return &schema{text: item.JSON(text), form: d.form, zero: r.zero, plain: *r.plain}, nil
 }
@@ -105,13 +110,34 @@ func encodeZero(zero any) (text []byte, err error) {
 			err = fmt.Errorf("its own method for JSON panicked on the zero value: %v", v)
 		}
 	}()
-	return json.Marshal(zero, jsonOptions)
+	v := reflect.New(reflect.TypeOf(zero)).Elem()
+	v.Set(reflect.ValueOf(zero))
+	setEmbedded(v, nil)
+	return json.Marshal(v.Interface(), jsonOptions)
+}
+
+// setEmbedded points the embedded pointers of a struct to zero values, so that its JSON has
+// their members.
+func setEmbedded(v reflect.Value, around []reflect.Type) {
+	if v.Kind() != reflect.Struct || slices.Contains(around, v.Type()) {
+		return
+	}
+	around = append(around, v.Type())
+	for i := range v.NumField() {
+		f, sf := v.Field(i), v.Type().Field(i)
+		if name, _, _ := strings.Cut(sf.Tag.Get("json"), ","); sf.Anonymous && name == "" && f.Kind() == reflect.Pointer && f.CanSet() && !slices.Contains(around, f.Type().Elem()) {
+			f.Set(reflect.New(f.Type().Elem()))
+			f = f.Elem()
+		}
+		setEmbedded(f, around)
+	}
 }
 
 // derived is the schema of a Go type: the form and the parts of its text.
 type derived struct {
 	form        *form
 	whole       string   // the complete text, for a type with its own schema
+	ref         string   // the place of the text, for a type that contains itself
 	kind        string   // "" for any type
 	time        bool     // it is a time.Time, in the form of RFC 3339
 	takesNull   bool     // null is accepted
@@ -124,6 +150,8 @@ type derived struct {
 func (d *derived) text() string {
 	var list []string
 	switch {
+	case d.ref != "":
+		return d.reference()
 	case d.whole != "" && d.description != "":
 		return strings.TrimSuffix(d.whole, "}") + `,"description":` + quote(d.description) + "}"
 	case d.whole != "":
@@ -155,11 +183,11 @@ func (f *form) allowNull() {
 	}
 }
 
-// deriver holds the named types that enclose the current one.
+// deriver derives the schema of one type.
 type deriver struct {
-	inside map[reflect.Type]bool
-	zero   *bool // set when the zero value is checked, which need not satisfy the tags
-	plain  *bool // no value needs [jsonOptions] to be decoded
+	*definitions
+	zero  *bool // set when the zero value is checked, which need not satisfy the tags
+	plain *bool // no value needs [jsonOptions] to be decoded
 }
 
 // derive returns the schema of a type. The schema of *T is the schema of T, or null.
@@ -170,13 +198,22 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 			return nil, fmt.Errorf("type %v contains itself", t)
 		}
 	}
-	if t.Name() != "" {
-		if r.inside[t] {
-			return nil, fmt.Errorf("type %v contains itself: an inferred schema has no references: use item.JSON for the inner part, or write the schema, with $ref, for the option Parameters or for ParseSchema", t)
-		}
-		r.inside[t] = true
-		defer delete(r.inside, t)
+	d, err := r.once(t)
+	if err != nil {
+		return nil, err
 	}
+	if pointer {
+		d.form.allowNull()
+		d.null, d.takesNull = d.kind != "array", true
+	}
+	if d.kind == "array" && t.Kind() == reflect.Slice {
+		d.form.allowNull()
+	}
+	return d, nil
+}
+
+// direct returns the schema of a type that is not a pointer.
+func (r deriver) direct(t reflect.Type) (*derived, error) {
 	d, err := r.ownSchema(t)
 	if err != nil {
 		return nil, err
@@ -196,13 +233,6 @@ func (r deriver) derive(t reflect.Type) (*derived, error) {
 	if d.kind != "" {
 		d.form.types = []string{d.kind}
 	}
-	if pointer {
-		d.form.allowNull()
-		d.null, d.takesNull = d.kind != "array", true
-	}
-	if d.kind == "array" && t.Kind() == reflect.Slice {
-		d.form.allowNull()
-	}
 	return d, nil
 }
 
@@ -215,7 +245,9 @@ func known(t reflect.Type) *derived {
 		d := &derived{form: &form{entire: true}, kind: "string", time: true, description: "a date and time of " + timeExample}
 		d.tail = []clause{{"format", quote(dateTime)}}
 		return d
-	case "log/slog.Level", "math/big.Int", "math/big.Rat", "math/big.Float":
+	case "math/big.Int":
+		return &derived{form: &form{entire: true}, kind: "integer"}
+	case "log/slog.Level", "math/big.Rat", "math/big.Float":
 		return &derived{form: &form{entire: true}, kind: "string"}
 	case "time.Duration":
 		return &derived{form: &form{entire: true}, kind: "string", description: "a duration such as 90s or 1h30m"}
@@ -228,7 +260,19 @@ func known(t reflect.Type) *derived {
 	case reflect.TypeFor[[]byte]():
 		return &derived{form: &form{entire: true}, kind: "string", tail: []clause{{"contentEncoding", `"base64"`}}}
 	}
+	if readsText(t) {
+		return &derived{form: &form{entire: true}, kind: "string"}
+	}
 	return nil
+}
+
+// readsText reports whether the JSON of a type is the text that its own methods write and read,
+// such as that of a netip.Addr or of a UUID.
+func readsText(t reflect.Type) bool {
+	p := reflect.PointerTo(t)
+	return p.Implements(reflect.TypeFor[encoding.TextMarshaler]()) && p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) &&
+		!p.Implements(reflect.TypeFor[json.Marshaler]()) && !p.Implements(reflect.TypeFor[json.MarshalerTo]()) &&
+		!p.Implements(reflect.TypeFor[json.Unmarshaler]()) && !p.Implements(reflect.TypeFor[json.UnmarshalerFrom]())
 }
 
 // The format of a time, and its form in words for a model.
@@ -310,16 +354,26 @@ func (r deriver) list(d *derived, t reflect.Type) error {
 }
 
 func (r deriver) dictionary(d *derived, t reflect.Type) error {
-	if k := t.Key(); k.Kind() != reflect.String && !k.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
-		return fmt.Errorf("map key %v is not text", k)
+	k := t.Key()
+	whole := k.Kind() >= reflect.Int && k.Kind() <= reflect.Uintptr
+	text := k.Kind() == reflect.String || k.Implements(reflect.TypeFor[encoding.TextMarshaler]())
+	if !whole && !text {
+		return fmt.Errorf("map key %v is neither text nor a whole number: use a list of structs", k)
 	}
 	e, err := r.derive(t.Elem())
 	if err != nil {
 		return fmt.Errorf("map value: %w", err)
 	}
 	d.kind, d.tail, d.form.others = "object", []clause{{"additionalProperties", e.text()}}, e.form
+	if whole && !text {
+		d.tail = append([]clause{{"propertyNames", `{"pattern":` + quote(wholeNames.String()) + "}"}}, d.tail...)
+		d.form.patterns, d.form.others, d.form.entire = []pattern{{wholeNames.MatchString, e.form}}, nothing, true
+	}
 	return nil
 }
+
+// wholeNames matches the names of members that are the keys of a map with whole numbers.
+var wholeNames = lazyregexp.New(`^-?(0|[1-9][0-9]*)$`)
 
 // object adds the struct fields that the JSON encoding uses. If two fields have the
 // same name, the outer one counts.
@@ -329,6 +383,9 @@ func (r deriver) object(d *derived, t reflect.Type) error {
 	fields, some := fieldsOf(t)
 	var members, required []string
 	for _, f := range fields {
+		if f.inline {
+			return fmt.Errorf("field %s: its json tag has the option inline, which is not read here: embed the struct, or give the members of a map a name", f.Name)
+		}
 		m, err := r.derive(f.Type)
 		if err == nil {
 			err = m.describe(f)
@@ -364,6 +421,7 @@ type field struct {
 	reflect.StructField
 	name     string
 	optional bool
+	inline   bool // its members are members of the struct itself
 }
 
 // fieldsOf returns the members of a struct in order, and whether it has any
@@ -405,6 +463,7 @@ func fieldOf(sf reflect.StructField) (f field, ok bool) {
 	}
 	for o := range strings.SplitSeq(options, ",") {
 		f.optional = f.optional || o == "omitempty" || o == "omitzero"
+		f.inline = f.inline || o == "inline" || o == "unknown"
 	}
 	return f, true
 }

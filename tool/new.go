@@ -25,7 +25,9 @@ import (
 // against all of these except default and examples; of the formats, date-time, date,
 // time, email, uri, uuid, ipv4 and ipv6 are checked. A tag that does not suit its
 // field, and a tag of another package such as validate, is an error. A type that
-// implements [SchemaOwner] provides its own schema. A time.Time is a text of RFC 3339.
+// implements [SchemaOwner] provides its own schema. A time.Time is a text of RFC 3339;
+// any other type with MarshalText and UnmarshalText is a text, too. A type that
+// contains itself has a schema with references.
 //
 // Out may be a string, a [Result], an [item.Content], []item.Part, []byte (an
 // image or text), or any value that encodes as JSON: an object with a string

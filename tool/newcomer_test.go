@@ -19,9 +19,6 @@ type (
 	ownWrong struct{ V int }
 	ownPanic struct{ V int }
 	ownLoose struct{ V int }
-	tree     struct {
-		Next *tree `json:"next"`
-	}
 )
 
 func (ownWrong) JSONSchema() item.JSON {
@@ -91,6 +88,11 @@ func TestResultsAccepted(t *testing.T) {
 	_ = outFine{}.inner
 }
 
+// unlike is a number whose JSON is a text.
+type unlike int
+
+func (unlike) MarshalJSON() ([]byte, error) { return []byte(`"high"`), nil }
+
 // What cannot work is an error where the tool or the schema is made, once, and says
 // what to do.
 func TestTypesRefused(t *testing.T) {
@@ -136,9 +138,11 @@ func TestTypesRefused(t *testing.T) {
 		{inferError[struct {
 			A string `pattern:"("`
 		}](), "its tags: pattern: error parsing regexp"},
-		{inferError[struct{ A netip.Addr }](), "use the option Parameters"},
-		{schemaError(SchemaOf[netip.Addr]()), "give it a method JSONSchema() item.JSON, or use another type"},
-		{inferError[tree](), "type tool.tree contains itself: an inferred schema has no references: "},
+		{inferError[struct{ A unlike }](), "use the option Parameters"},
+		{schemaError(SchemaOf[unlike]()), "give it a method JSONSchema() item.JSON, or use another type"},
+		{inferError[struct {
+			A map[string]any `json:",inline"`
+		}](), "field A: its json tag has the option inline, which is not read here: embed the struct"},
 		{rawError(&item.ComputerPreviewTool{Environment: "linux", DisplayWidth: 1}), "tool computer: the *item.ComputerPreviewTool has no DisplayHeight: set the field"},
 		{schemaError(SchemaOf[chan int]()), "type chan int has no JSON"},
 		{resultError[outFunc](), `tool t: result type tool.outFunc: field Hook: type func() has no JSON: write json:"-" for a field, or use another type`},

@@ -69,10 +69,15 @@ func isObject(j item.JSON) bool {
 }
 
 // checkStrict returns an error for a form that the API's strict mode would refuse.
-func (f *form) checkStrict() error {
-	if f == nil || f.never {
+func (f *form) checkStrict() error { return f.strictBelow(map[*form]bool{}) }
+
+// strictBelow checks the forms that were not seen yet: the form of a type that contains itself
+// leads back to itself.
+func (f *form) strictBelow(seen map[*form]bool) error {
+	if f == nil || f.never || seen[f] {
 		return nil
 	}
+	seen[f] = true
 	if slices.Contains(f.types, "object") {
 		if f.others == nil || !f.others.never {
 			return fmt.Errorf("strict: every object of the schema must have additionalProperties false")
@@ -84,14 +89,14 @@ func (f *form) checkStrict() error {
 		}
 	}
 	for _, name := range sortedKeys(f.properties) {
-		if err := f.properties[name].checkStrict(); err != nil {
+		if err := f.properties[name].strictBelow(seen); err != nil {
 			return err
 		}
 	}
-	if err := f.items.checkStrict(); err != nil {
+	if err := f.items.strictBelow(seen); err != nil {
 		return err
 	}
-	return f.others.checkStrict()
+	return f.others.strictBelow(seen)
 }
 
 // formOf reads a JSON Schema of draft 2020-12, or of draft 7 if it says so. It skips

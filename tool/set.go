@@ -78,7 +78,12 @@ func NewSet(tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-func newEntry(t Tool) (*entry, error) {
+func newEntry(t Tool) (e *entry, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			e, err = nil, fmt.Errorf("the tool of type %T cannot be described: its method Definition or Annotations panicked: %v", t, v)
+		}
+	}()
 	def := t.Definition()
 	name, err := nameOf(def)
 	if err != nil {
@@ -92,7 +97,7 @@ func newEntry(t Tool) (*entry, error) {
 	if err := own.checkNamespace(def); err != nil {
 		return nil, fmt.Errorf("tool %s: %w", name, err)
 	}
-	e := &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: own}
+	e = &entry{name: name, tool: t, def: def, kind: kind.Call, annotations: own}
 	f, isFunction := def.(*item.FunctionTool)
 	if !isFunction {
 		return e, nil
