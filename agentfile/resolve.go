@@ -65,6 +65,8 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	f.written = f.log
 	if hasMarks(f.log) {
 		f.tellApart(located, from.o)
+	} else {
+		f.dropAnswers(log.from)
 	}
 	f.reach(located, from.o.gate)
 	return nil
@@ -84,6 +86,33 @@ func (f *File) tellApart(located []chatmd.Located, o Options) {
 	log := logOf(f.Doc, located, f.others)
 	f.written = log.bodies
 	f.disarm(log.from)
+}
+
+// dropAnswers takes from a file to which no run has written the answers to questions about calls of MCP servers
+// of the endpoint: a person gives them, and no file. One whose call follows stays, as history.
+func (f *File) dropAnswers(from []origin) {
+	answer := func(b session.Body) bool {
+		given, ok := b.(session.InputItem)
+		return ok && session.Consents(given.Item)
+	}
+	if !slices.ContainsFunc(f.log, answer) {
+		return
+	}
+	var d agent.Disarm
+	for i, b := range f.log {
+		d.Learn(session.Entry{Seq: int64(i) + 1, Body: b})
+	}
+	f.log = slices.Clone(f.log) // f.written has them
+	for i, b := range f.log {
+		if !answer(b) {
+			continue
+		}
+		e, dropped := d.Entry(session.Entry{Seq: int64(i) + 1, Body: b})
+		f.log[i] = e.Body
+		for _, what := range dropped {
+			f.Warnings = append(f.Warnings, fmt.Errorf("%s:%d: it does not count, because a file answers no question for you: %s [warning]", f.doc().Name, from[i].line, what))
+		}
+	}
 }
 
 // Added returns the parts of a transcript that others than runs of this user wrote, in order,
