@@ -255,6 +255,8 @@ type dialogue struct {
 	drafts     map[string]string // files of drafts, by what they belong to
 	draftLocks []*filelock.Lock  // of those files
 	toolNames  atomic.Pointer[[]string]
+	named      atomic.Pointer[[]string] // subagents and other sessions
+	learns     func()                   // ends the search for their names
 	calls      *outline
 	pictures   sync.Map        // pasted ones that may be sent, by their paths
 	today      *daySpent       // nil until something has a price
@@ -423,6 +425,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 		}
 	}
 	t.spoke = !h.Fresh()
+	t.learns = t.learn(ctx, h)
 	t.face.complete(t.values)
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
 	t.printer(h.Session.Entries())
@@ -444,6 +447,7 @@ func (t *dialogue) close() error {
 		return nil
 	}
 	t.host = nil
+	t.learns()
 	t.here.Store(nil)
 	var err error
 	if t.taken != "" && !host.Unanswered(h.Session) {

@@ -148,7 +148,7 @@ func (t *dialogue) keys() {
 		"Ctrl-C                 clears the draft; twice in an empty one: leaves",
 		"Ctrl-D                 leaves, if the draft is empty",
 		"Ctrl-Z                 suspends the program",
-		"Tab                    completes a command and its argument, or the name of a file behind @",
+		"Tab                    completes a command and its argument, or the name of a file, session or subagent behind @",
 		"Shift-Tab              goes through the approval modes: ask, edits, plan",
 		"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
 		"Up, Down; Ctrl-R       through what you said before; searches in it",

@@ -33,10 +33,14 @@ var viKeys = []string{
 	"Enter                  sends, in every mode",
 }
 
-// values completes the arguments of commands. It is called while the agent works, too.
+// values completes the arguments of commands, and what is named behind @ besides files. It is called while the agent works, too.
 func (t *dialogue) values(command, begin string) (found []string) {
 	var all []string
 	switch command {
+	case "@":
+		if names := t.named.Load(); names != nil {
+			all = *names
+		}
 	case "allow":
 		all = []string{"allow ", "ask ", "deny ", "reset"}
 		if names := t.toolNames.Load(); names != nil {

@@ -132,15 +132,19 @@ func hasSaid(ev agent.Event) bool {
 	return false
 }
 
-// message returns a prompt as an item, with the files that it names behind @. Pictures are shown. With asks, the
+// message returns a prompt as an item, with the files and sessions that it names behind @. Pictures are shown. With asks, the
 // person may be asked about files; otherwise one that needs a question is an error.
 func (t *dialogue) message(ctx context.Context, text string, asks bool, show func(ctx context.Context, name, uri string)) ([]item.Item, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var parts []item.Part
-	for _, name := range filesIn(text) {
-		switch part, err := t.fileAt(ctx, name, asks); {
+	for _, name := range namesIn(text) {
+		at := t.sessionAt
+		if isFile(name) {
+			at = t.fileAt
+		}
+		switch part, err := at(ctx, name, asks); {
 		case err != nil:
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
 		case part != nil:
@@ -188,14 +192,23 @@ func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
 }
 
 // filesIn returns the names of files that stand behind an @ in a prompt.
-func filesIn(text string) (names []string) {
+func filesIn(text string) []string {
+	return slices.DeleteFunc(namesIn(text), func(name string) bool { return !isFile(name) })
+}
+
+// namesIn returns what stands behind an @ in a prompt.
+func namesIn(text string) (names []string) {
 	for word := range strings.FieldsSeq(text) {
-		name, at := strings.CutPrefix(word, "@")
-		if info, err := os.Stat(name); at && err == nil && info.Mode().IsRegular() {
+		if name, at := strings.CutPrefix(word, "@"); at && name != "" {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // fileAt returns the file that a prompt names, or nil if the person does not want it to be sent. A

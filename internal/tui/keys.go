@@ -437,12 +437,12 @@ func (t *Terminal) depart() {
 	close(t.left)
 }
 
-// complete completes a command or the name of a file.
+// complete completes a command, or a name behind an @.
 func (t *Terminal) complete() {
 	before := t.compose.text[:t.compose.at]
 	word := before[strings.LastIndexAny(before, " \n")+1:]
-	if begin, ok := strings.CutPrefix(word, "@"); ok && t.opts.Files != nil {
-		found := t.opts.Files(begin)
+	if begin, ok := strings.CutPrefix(word, "@"); ok {
+		found := t.behindAt(begin)
 		if common := commonBegin(found); len(common) > len(begin) {
 			t.compose.insert(common[len(begin):], false)
 		} else if len(found) > 1 {
@@ -472,6 +472,22 @@ func (t *Terminal) complete() {
 		common += " "
 	}
 	t.compose.set("/" + common)
+}
+
+// behindAt returns what a word behind an @ may mean: files, and what else has a name.
+func (t *Terminal) behindAt(begin string) (found []string) {
+	if t.opts.Files != nil {
+		found = t.opts.Files(begin)
+	}
+	if t.values == nil {
+		return found
+	}
+	for _, name := range t.values("@", begin) {
+		if !slices.Contains(found, name) {
+			found = append(found, name)
+		}
+	}
+	return found
 }
 
 // completeArgument completes the argument of a command.

@@ -514,7 +514,8 @@ func (t *Terminal) copy(text string) {
 }
 
 // Complete sets what completes the argument of a command: it returns the arguments that begin
-// with a text. It must not call methods of t.
+// with a text. The command @ means a word behind an @, which may be the name of a file, too. It must not call methods
+// of t.
 func (t *Terminal) Complete(values func(command, begin string) []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1126,9 +1126,10 @@ func TestEscCloses(t *testing.T) {
 	b := newBench(t, 80, 24, false)
 	b.t.opts.Commands = []Command{{Name: "compact"}, {Name: "copy"}}
 	b.t.opts.Files = func(string) []string { return []string{"a", "b"} }
+	b.t.Complete(func(command, _ string) []string { return map[string][]string{"@": {"b", "work"}}[command] })
 	stopped := 0
 	end := b.t.Working(func() { stopped++ }, nil)
-	for draft, list := range map[string]string{"/co": "/compact /copy", "see @": "a b"} {
+	for draft, list := range map[string]string{"/co": "/compact /copy", "see @": "a b work"} {
 		stopped = 0
 		b.t.compose.set(draft)
 		b.press("tab", "")

@@ -1,0 +1,179 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
+)
+
+// This file is about what a prompt names behind an @ besides files: other conversations, which are sent with it, and
+// subagents, which the model knows by their names.
+
+const (
+	// mostNamed is how many sessions are completed, the most recently written ones.
+	mostNamed = 100
+	// mostSent is how many bytes of another conversation are sent.
+	mostSent = 1 << 20
+)
+
+// learn finds the names of subagents and, while the conversation goes on, those of other sessions. The function that it
+// returns ends that.
+func (t *dialogue) learn(ctx context.Context, h *host.Host) (end func()) {
+	agents := agentsOf(ctx, h)
+	t.named.Store(&agents)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // opening may be over before
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		all := slices.Clone(agents)
+		for info, err := range h.Store.List(ctx, session.Query{Owner: t.run.Owner, Limit: mostNamed}) {
+			if err != nil {
+				return // then they are not completed
+			}
+			name := cmp.Or(info.Name, info.ID)
+			if info.ID != h.Session.ID() && nameable(name) && !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		t.named.Store(&all)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// nameable reports whether a session can be named behind an @.
+func nameable(name string) bool { return name != "" && !strings.ContainsAny(name, "/ \t\n") }
+
+// agentsOf returns the names of the subagents that the file declares.
+func agentsOf(ctx context.Context, h *host.Host) (names []string) {
+	a, err := h.File.AgentBy(func(*agentfile.File) (agent.Model, string, error) { return new(responses.Client), "unasked", nil }, nil)
+	if err != nil {
+		return nil // the first turn says why
+	}
+	a.ToolSource = nil // servers are not started for this
+	set, err := a.ToolSet(ctx)
+	if err != nil {
+		return nil
+	}
+	for name, one := range set.All() {
+		if tool.AnnotationsOf(one).Subagent {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sessionAt returns the conversation of another session that a prompt names, or nil if none has the name, or if the person
+// does not want it to be sent. They are always asked, because a prompt may be pasted from somebody else. K2
+func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.Part, error) {
+	if t.host == nil || t.host.Store == nil || !nameable(name) {
+		return nil, nil
+	}
+	info, err := t.sessionNamed(ctx, name)
+	if err != nil || info.ID == "" || info.ID == t.host.Session.ID() {
+		return nil, err
+	}
+	key := "session " + info.ID
+	allowed := func() bool {
+		t.leaving.Lock()
+		defer t.leaving.Unlock()
+		return t.mayLeave[key]
+	}
+	if !allowed() && !asks {
+		return nil, errors.New("it is asked about when the work is over")
+	}
+	s, err := session.Open(ctx, t.host.Store, info.ID)
+	if err != nil {
+		return nil, err
+	}
+	text, messages := conversationOf(s)
+	switch {
+	case messages == 0:
+		return nil, errors.New("nothing was said in this session yet")
+	case len(text) > mostSent:
+		return nil, fmt.Errorf("the conversation has %s, more than %s; antiphon sessions export writes it to a file", bytesInWords(len(text)), bytesInWords(mostSent))
+	}
+	if !allowed() {
+		answer, err := t.asked(ctx, fmt.Sprintf("   send what was said in the session %s, %s? [y]es, [n]o: ", visible(name), plural(messages, "message")))
+		if err != nil {
+			return nil, err
+		}
+		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
+			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
+			return nil, nil
+		}
+		t.leaving.Lock()
+		t.mayLeave[key] = true
+		t.leaving.Unlock()
+	}
+	fmt.Fprintf(t.std.err, "   with the session %s\n", visible(name))
+	return named(name, text), nil
+}
+
+// sessionNamed finds the session with a name or an id. Its ID is "" if there is none.
+func (t *dialogue) sessionNamed(ctx context.Context, name string) (session.Info, error) {
+	in := t.host.Store
+	mine := func(info session.Info) bool {
+		return !info.Nested && (t.run.Owner == "" || info.Owner == t.run.Owner)
+	}
+	var found []session.Info
+	for info, err := range in.List(ctx, session.Query{Name: name, Owner: t.run.Owner, Limit: 2}) {
+		if err != nil {
+			return session.Info{}, err
+		}
+		found = append(found, info)
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 2:
+		return session.Info{}, errors.New("several sessions have this name; give the id of one, which antiphon sessions list shows")
+	}
+	info, err := in.Info(ctx, name)
+	if errors.Is(err, session.ErrNotFound) || err == nil && !mine(info) {
+		return session.Info{}, nil
+	}
+	return info, err
+}
+
+// conversationOf returns what was said in a session, without what a guard has withdrawn, and how many messages that are.
+func conversationOf(s *session.Session) (text string, messages int) {
+	gone := map[int64]bool{}
+	for e := range s.Entries() {
+		if b, ok := e.Body.(session.ItemsWithdrawn); ok {
+			for _, seq := range b.Seqs {
+				gone[seq] = true
+			}
+		}
+	}
+	var b strings.Builder
+	b.WriteString("What was said in another conversation. Lines of the person begin with >; calls of tools are left out.\n")
+	for _, m := range messagesIn(s.Entries()) {
+		if gone[m.seq] || strings.TrimSpace(m.text) == "" {
+			continue
+		}
+		messages++
+		said := m.text
+		if m.user {
+			said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
+		}
+		b.WriteString("\n" + said + "\n")
+	}
+	return b.String(), messages
+}
