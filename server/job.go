@@ -62,7 +62,7 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		return nil, Invalid("", "", "%v", err)
 	}
 	j := &job{s: s, r: r, began: make(chan struct{}), keep: s.keeps(r.Request)}
-	j.rec = StoredObject{Previous: r.previous, Before: len(r.Items) - r.Own, Input: r.own(), Background: isSet(r.Background)}
+	j.rec = StoredObject{Previous: r.previous, Before: len(r.Items) - r.Own, Input: r.own(), Background: isSet(r.Background), Streamed: s.records(r) != nil}
 	if r.previous == "" { // what it continues, if anything, is not stored
 		j.rec.Before, j.rec.Input = 0, r.Items
 	}

@@ -83,9 +83,12 @@ func left(rec StoredObject, cancelled bool) StoredObject {
 	}
 	_ = w.Interrupt(serverError, "The server ended before the response did. What was complete is kept, and the response can be continued.")
 	rec.Response = w.Response()
-	if n := len(rec.Events); n > 0 && continuesEvents(rec.Events, all) && w.err == nil {
+	switch n := len(rec.Events); {
+	case w.err == nil && n > 0 && continuesEvents(rec.Events, all):
 		rec.Events = append(slices.Clip(rec.Events), all[n:]...)
-	} else {
+	case w.err == nil && n == 0 && rec.Streamed && len(rec.Response.Output) == 0: // nobody has seen an event
+		rec.Events = all
+	default:
 		rec.Events = nil
 	}
 	return rec
@@ -98,35 +101,54 @@ func continuesEvents(events, all []api.Event) bool {
 	})
 }
 
+// looksLess is how many times in a row a follower finds no new event before it asks whether
+// the response is still being made.
+const looksLess = 10
+
 // followElsewhere sends the events of a response that another server makes, after event number
 // after.
-func (c *call) followElsewhere(s *Server, rec StoredObject, after int) *Error {
+func (c *call) followElsewhere(s *Server, p ProgressStore, rec StoredObject, after int) *Error {
 	at := &job{id: rec.ID()}
 	w := s.stream(c.w)
 	defer w.end()
 	w.start(func() { c.streams(at) })
 	w.begin()
-	send := c.live(at, w)
-	for next := after + 1; ; {
-		for ; next < len(rec.Events); next++ {
-			if send(rec.Events[next]) != nil {
-				return nil // the client is gone
+	c.followsIn(s, p, at, w, rec, after)
+	return nil
+}
+
+// followsIn is followElsewhere in a stream that has begun.
+func (c *call) followsIn(s *Server, p ProgressStore, at *job, w *stream, rec StoredObject, after int) {
+	send, since, idle := c.live(at, w), int64(0), 0
+	pass := func(events []api.Event) bool {
+		for _, ev := range events {
+			if ev.SequenceNumber <= int64(after) {
+				continue
 			}
+			if send(ev) != nil {
+				return false // the client is gone
+			}
+			after, idle = int(ev.SequenceNumber), 0
 		}
-		if ended(rec.Response) {
-			return nil
-		}
+		return true
+	}
+	for pass(rec.Events) && !ended(rec.Response) {
 		select {
 		case <-c.r.Context().Done():
-			return nil
+			return
 		case <-time.After(askEvery):
 		}
-		var err error
-		if rec, _, err = s.lookUp(c.r.Context(), at.id, item.StatusFailed); err != nil {
+		events, next, err := p.EventsSince(c.r.Context(), at.id, since)
+		since, rec.Events = next, events
+		if idle++; errors.Is(err, ErrNotFound) || err == nil && len(events) == 0 && idle >= looksLess {
+			idle = 0
+			rec, _, err = s.lookUp(c.r.Context(), at.id, item.StatusFailed)
+		}
+		if err != nil {
 			if c.r.Context().Err() == nil {
 				s.logf("antiphon server: the stream of %s: %v", at.id, err)
 			}
-			return nil // the client sees that the stream broke off
+			return // the client sees that the stream broke off
 		}
 	}
 }

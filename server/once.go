@@ -296,8 +296,11 @@ func (c *call) repeat(s *Server, id string, body []byte) *Error {
 			return s.failure(err)
 		case j != nil && streams && background && !began:
 			return c.follow(j, -1)
-		case rec.Events != nil && streams && background && !began:
-			return c.followElsewhere(s, rec, -1)
+		case streams && !began && s.followable(rec) != nil:
+			return c.followElsewhere(s, s.followable(rec), rec, -1)
+		case began && rec.Events != nil && s.followable(rec) != nil:
+			c.followsIn(s, s.followable(rec), at, w, rec, -1)
+			return nil
 		case !streams && (background || ended(rec.Response)):
 			c.name(at)
 			return c.send(rec.Response)

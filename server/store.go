@@ -90,6 +90,10 @@ type ProgressStore interface {
 	// returns. The output of such a response is that of its events, and not added. The Put of
 	// the end has all events again, and replaces them. V2
 	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
+	// EventsSince returns events that are kept of a response while it is made: those that were
+	// added since an earlier call returned next, or all of them if since is 0. The error wraps
+	// [ErrNotFound] if there are none any more, because the response has ended, or none yet.
+	EventsSince(ctx context.Context, id string, since int64) (events []api.Event, next int64, err error)
 	// EndLeft stores the end of a response that nobody makes any more, and returns the
 	// response. If several processes call it at once, the end is stored once. end gets the
 	// state of the response, and returns the end, or an error, with which nothing is stored. ctx
@@ -131,7 +135,8 @@ type StoredObject struct {
 	// Events are the events of a streamed background response. They are set when it
 	// has ended, unless the backend is a [Resumer].
 	Events []api.Event
-	// Streamed reports whether a [Resumer] keeps the events of the response.
+	// Streamed reports whether the events of the response are kept, by a [Resumer] or a
+	// [ProgressStore].
 	Streamed bool
 	// Caller is who asked for a response that a [Resumer] keeps, as far as it is known. Another
 	// server that goes on with the response has it in its context.

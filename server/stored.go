@@ -122,8 +122,8 @@ func (s *Server) retrieve(c *call) *Error {
 		return wrong
 	case !rec.Background || !s.has(Background):
 		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'background' set to true.")
-	case j == nil && !ended(rec.Response) && rec.Events != nil:
-		return c.followElsewhere(s, rec, after)
+	case j == nil && !ended(rec.Response) && s.followable(rec) != nil:
+		return c.followElsewhere(s, s.followable(rec), rec, after)
 	case j != nil && !isSet(j.r.Stream) || j == nil && rec.Events == nil:
 		return Invalid("", "stream", "This response cannot be streamed: it was not created with 'stream' set to true, or the server ended before the response did.")
 	case j == nil && after >= len(rec.Events):
@@ -133,6 +133,15 @@ func (s *Server) retrieve(c *call) *Error {
 		j = &job{s: s, id: rec.ID(), rec: rec, ended: true}
 	}
 	return c.follow(j, after)
+}
+
+// followable returns what has the events of a response that another server makes, or nil.
+func (s *Server) followable(rec StoredObject) ProgressStore {
+	p, ok := s.store().(ProgressStore)
+	if !ok || s.keeper() != nil || !rec.Background || !rec.Streamed && rec.Events == nil {
+		return nil
+	}
+	return p
 }
 
 // wantsStream reports whether the answer is to be a stream. OpenAI's client for Go says so in the

@@ -82,25 +82,37 @@ func (s *Store) AddEvents(ctx context.Context, id string, from int64, events []a
 	return nil
 }
 
-// eventsSoFar returns the events of a response that has not ended, or nil if none are kept.
-func (s *Store) eventsSoFar(ctx context.Context, id string) (list []api.Event, err error) {
-	for e, err := range s.In.Load(ctx, liveID(id), 0) {
+// EventsSince implements [server.ProgressStore].
+func (s *Store) EventsSince(ctx context.Context, id string, since int64) (list []api.Event, next int64, err error) {
+	if nils.Is(s.In) {
+		return nil, 0, errNoSessions
+	}
+	name := liveID(id)
+	info, err := s.In.Info(ctx, name)
+	if errors.Is(err, session.ErrNotFound) || err == nil && s.Owner != "" && info.Owner != s.Owner {
+		return nil, since, server.ErrNotFound
+	}
+	if err != nil || info.Entries <= since {
+		return nil, since, err
+	}
+	for e, err := range s.In.Load(ctx, name, since) {
 		if err != nil {
-			return nil, err
+			return nil, since, err
 		}
 		n, ok, err := noteOf(e)
 		if err != nil || !ok {
-			return nil, err
+			return nil, since, err
 		}
+		next = e.Seq
 		for _, text := range n.Events {
 			ev, err := api.ParseEventString(text)
 			if err != nil {
-				return nil, err
+				return nil, since, err
 			}
 			list = append(list, ev)
 		}
 	}
-	return list, nil
+	return list, max(next, since), nil
 }
 
 // dropEvents removes the events of a response that has ended, which are in its log.

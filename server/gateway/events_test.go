@@ -4,11 +4,16 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/api"
@@ -16,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // tallied is a store that counts the bytes of the notes that are read.
@@ -135,4 +141,178 @@ func TestEndWhileRead(t *testing.T) {
 	if err := errors.Join(keep.Close(), other.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// slow is a store whose first events of a stream are written when it is let.
+type slow struct {
+	store.Store
+	let   chan struct{}
+	busy  chan struct{} // closed when a server has found that another one makes a response
+	once  sync.Once
+	reads atomic.Int64 // of events, in entries
+}
+
+func (s *slow) Create(ctx context.Context, info session.Info, entries ...session.Entry) error {
+	if strings.HasSuffix(info.ID, ".events") {
+		<-s.let
+	}
+	return s.Store.Create(ctx, info, entries...)
+}
+
+func (s *slow) Lock(ctx context.Context, id string) (func() error, error) {
+	unlock, err := s.Store.Lock(ctx, id)
+	if errors.Is(err, session.ErrBusy) {
+		s.once.Do(func() { close(s.busy) })
+	}
+	return unlock, err
+}
+
+func (s *slow) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range s.Store.Load(ctx, id, after) {
+			if strings.HasSuffix(id, ".events") {
+				s.reads.Add(1)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// sharing serves a gateway over a store that is shared.
+func sharing(t *testing.T, in store.Store, up string) *world {
+	t.Helper()
+	keep := &gateway.Store{In: in}
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up, false)}}}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	t.Cleanup(func() {
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// A request that is sent again to another server, before the first event is stored, gets the events of
+// the response with their own numbers, and so does a GET of the stream. V2 V4
+func TestRepeatedEarly(t *testing.T) {
+	in := opened(t)
+	up, let := rehearsed(t, func(string) bool { return false }), make(chan struct{})
+	var stores []*slow
+	var at []*world
+	for range 3 {
+		stores = append(stores, &slow{Store: in, let: let, busy: make(chan struct{})})
+		at = append(at, sharing(t, stores[len(at)], up))
+	}
+	w := at[0]
+	const body = `{"model":"m","input":"a","background":true,"stream":true}`
+	var first, second string
+	var all sync.WaitGroup
+	all.Go(func() { _, first = w.keyed("k", body) })
+	var id string
+	for id == "" { // it has begun
+		for info, err := range in.List(t.Context(), session.Query{Tags: []string{"gateway-key"}, Archived: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for e := range in.Load(t.Context(), info.ID, 0) {
+				if n, ok := e.Body.(session.Note); ok {
+					id = text(n.Item, "response_id")
+				}
+			}
+		}
+	}
+	all.Go(func() { _, second = at[1].keyed("k", body) })
+	<-stores[1].busy
+	var third string
+	all.Go(func() { _, _, third = at[2].ask(http.MethodGet, "/responses/"+id+"?stream=true", "") })
+	<-stores[2].busy
+	close(let)
+	all.Wait()
+	want := w.parse(first)
+	if len(want) < 5 {
+		t.Fatalf("%d events: %s", len(want), first)
+	}
+	for _, got := range []string{second, third} {
+		if list := w.parse(got); !slices.EqualFunc(list, want, func(a, b api.Event) bool { return a.JSON() == b.JSON() }) {
+			t.Errorf("%s\nwant\n%s", got, first)
+		}
+	}
+}
+
+// A stream whose server was killed before an event was stored has events all the same: those of its end. V2
+func TestLeftBeforeItsEvents(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec := server.StoredObject{Response: begun(t, "resp_left"), Background: true, Streamed: true, Input: []item.Item{item.User("x")}}
+	if err := errors.Join(keep.Put(t.Context(), rec), keep.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w := sharing(t, in, says(t, "Yes.").URL)
+	for range 2 {
+		code, _, text := w.ask(http.MethodGet, "/responses/resp_left?stream=true", "")
+		if list := w.parse(text); code != http.StatusOK || len(list) != 4 || list[3].Type != api.EventIncomplete {
+			t.Errorf("%d %s", code, text)
+		}
+	}
+}
+
+// Who follows a response at another server reads each of its events once, and not all of them again and
+// again.
+func TestFollowReadsOnce(t *testing.T) {
+	in := &slow{Store: opened(t), let: make(chan struct{}), busy: make(chan struct{})}
+	close(in.let)
+	rec := server.StoredObject{Response: begun(t, "resp_long"), Background: true, Streamed: true}
+	maker := &gateway.Store{In: in}
+	ev := func(n int) api.Event {
+		made, err := api.ParseEventString(fmt.Sprintf(`{"type":"response.in_progress","sequence_number":%d,"response":%s}`, n, responseJSON(t, rec.Response)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	err := errors.Join(maker.Put(t.Context(), rec), maker.AddEvents(t.Context(), "resp_long", 0, []api.Event{ev(0)}, false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := sharing(t, in, says(t, "Yes.").URL)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.base+"/responses/resp_long?stream=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	const n = 20
+	before := int64(0)
+	for i := range n {
+		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"sequence_number":%d,`, i)) {
+		}
+		if i == 0 {
+			before = in.reads.Load()
+		}
+		if err := maker.AddEvents(t.Context(), "resp_long", int64(i)+1, []api.Event{ev(i + 1)}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := in.reads.Load() - before; got > 3*n {
+		t.Errorf("%d entries were read for %d events", got, n)
+	}
+	if err := maker.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func responseJSON(t *testing.T, r *api.Response) string {
+	t.Helper()
+	text, err := r.AppendJSON(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -31,6 +31,7 @@ type stored struct {
 	Previous   string         `json:"previous,omitempty"`
 	Before     int            `json:"before,omitzero"`
 	Background bool           `json:"background,omitzero"`
+	Streamed   bool           `json:"streamed,omitzero"`
 	Made       string         `json:"made,omitempty"` // [server.StoredObject].Note
 	Removed    string         `json:"removed,omitempty"`
 	Left       string         `json:"left,omitempty"` // the response of a server that ended, whose items are added

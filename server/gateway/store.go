@@ -154,7 +154,7 @@ func (s *Store) object(ctx context.Context, id string, f folded) (rec server.Sto
 		return rec, err
 	}
 	rec.Response.Output = append([]item.Item{}, f.items[f.input:]...)
-	rec.Previous, rec.Before, rec.Background, rec.Note = f.begin.Previous, f.begin.Before, f.begin.Background, item.JSON(head.Made)
+	rec.Previous, rec.Before, rec.Background, rec.Streamed, rec.Note = f.begin.Previous, f.begin.Before, f.begin.Background, f.begin.Streamed, item.JSON(head.Made)
 	rec.Input = f.items[f.input-f.own : f.input]
 	for _, text := range f.end.Events {
 		ev, err := api.ParseEventString(text)
@@ -164,7 +164,10 @@ func (s *Store) object(ctx context.Context, id string, f folded) (rec server.Sto
 		rec.Events = append(rec.Events, ev)
 	}
 	if f.begin.Background && !final(rec.Response) {
-		rec.Events, err = s.eventsSoFar(ctx, id)
+		rec.Events, _, err = s.EventsSince(ctx, id, 0)
+		if errors.Is(err, server.ErrNotFound) {
+			err = nil
+		}
 	}
 	return rec, err
 }
@@ -414,7 +417,7 @@ func (s *Store) begin(ctx context.Context, rec server.StoredObject) (*held, erro
 	if err != nil {
 		return nil, err
 	}
-	n := stored{Kind: kindBegin, ID: rec.ID(), Object: object, Previous: rec.Previous, Before: rec.Before, Background: rec.Background, Made: string(rec.Note)}
+	n := stored{Kind: kindBegin, ID: rec.ID(), Object: object, Previous: rec.Previous, Before: rec.Before, Background: rec.Background, Streamed: rec.Streamed, Made: string(rec.Note)}
 	bodies, err := n.bodies(rec.Input)
 	if err != nil {
 		return nil, err

@@ -226,7 +226,8 @@ func left(t *testing.T, in store.Store, to *server.Webhook, rec server.StoredObj
 // begun is a response that has begun.
 func begun(t *testing.T, id string) *api.Response {
 	t.Helper()
-	r, err := api.ParseResponse([]byte(`{"id":"` + id + `","object":"response","created_at":1,"status":"in_progress","background":true,"model":"m","output":[],"parallel_tool_calls":true,"tools":[]}`))
+	r, err := api.ParseResponse([]byte(`{"id":"` + id + `","object":"response","created_at":1,"status":"in_progress","background":true,"model":"m","output":[],"parallel_tool_calls":true,` +
+		`"tools":[],"error":null,"incomplete_details":null,"instructions":null,"metadata":{},"tool_choice":"auto","temperature":null,"top_p":null}`))
 	if err != nil {
 		t.Fatal(err)
 	}
