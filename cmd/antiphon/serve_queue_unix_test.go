@@ -6,7 +6,10 @@
 package main
 
 import (
+	"crypto/rand"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -27,6 +30,9 @@ import (
 func queueServed(t *testing.T, n int) (s *served, workers map[int]*process) {
 	t.Helper()
 	s = servedFiles(t, "--work", "queue")
+	if strings.HasPrefix(t.Name(), queueOnPostgres+"/") {
+		s.place = postgresSchema(t)
+	}
 	// A definition cannot hold a pipe, so no tool of the file may name it.
 	write(t, filepath.Join(s.dir, "it.md"), "<config model=\"rehearsal:it.script\"/>\n<tool name=\"run_command\" approval=\"allow\"/>\n")
 	script := read(t, filepath.Join(s.dir, "it.script"))
@@ -66,8 +72,6 @@ func (s *served) worker(agents string) *process {
 	})
 	return p
 }
-
-func (s *served) store() string { return filepath.Join(s.dir, "s.db") }
 
 // rows returns the rows of work.
 func (s *served) rows() (rows []workRow) {
@@ -362,4 +366,41 @@ func TestServeQueueParked(t *testing.T) {
 			t.Errorf("%s %+v", again.Status, again.Error)
 		}
 	}
+}
+
+// queueOnPostgres is the test whose subtests have their store on the server of .ci/postgres.
+const queueOnPostgres = "TestServeQueueOnPostgres"
+
+// The same on the server of .ci/postgres.
+func TestServeQueueOnPostgres(t *testing.T) {
+	postgresStore(t)
+	for name, test := range map[string]func(*testing.T){
+		"Workers":      TestServeQueue,
+		"ServerKilled": TestServeQueueServerKilled,
+		"CancelFrozen": TestServeQueueCancelFrozen,
+		"ClientGone":   TestServeQueueClientGone,
+		"NoWorker":     TestServeQueueNoWorker,
+		"Approval":     TestServeQueueApproval,
+		"Parked":       TestServeQueueParked,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// postgresSchema returns a store on the server of .ci/postgres that nobody else has.
+func postgresSchema(t *testing.T) string {
+	t.Helper()
+	all, schema := postgresStore(t), "test_"+strings.ToLower(rand.Text())
+	run := func(statement string) {
+		db, err := sql.Open("pgx", strings.Replace(all, "antiphon_unsafe=fsync&", "", 1))
+		if err == nil {
+			_, err = db.Exec(statement)
+		}
+		if err = errors.Join(err, db.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+	run("CREATE SCHEMA " + schema)
+	t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
+	return all + "&search_path=" + schema
 }

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"os"
@@ -27,9 +28,12 @@ type served struct {
 	flags   []string // more of the server
 	t       *testing.T
 	dir     string
+	place   string // of the store; "" is a file in dir
 	process *process
 	base    string
 }
+
+func (s *served) store() string { return cmp.Or(s.place, filepath.Join(s.dir, "s.db")) }
 
 func servedAgent(t *testing.T, flags ...string) *served {
 	t.Helper()
@@ -61,7 +65,7 @@ func (s *served) start() {
 		flags = append([]string{"--sandbox", "full"}, flags...)
 	}
 	s.process = startAs(s.t, nil, "sh", append([]string{"-c", `exec antiphon "$@" 2>&1`, "sh",
-		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", filepath.Join(s.dir, "s.db"), "--trust", "--drain-time", "1ms"}, flags...)...)
+		"serve", s.dir, "--listen", "127.0.0.1:0", "--store", s.store(), "--trust", "--drain-time", "1ms"}, flags...)...)
 	s.base = listening.FindString(s.process.until(s.t, "/v1/responses"))
 }
 

@@ -7,13 +7,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 	_ "modernc.org/sqlite"
 
@@ -53,10 +59,47 @@ func serving(t *testing.T, tools, script string, change func(*agents.Backend)) *
 	return reopened(t, dir, change)
 }
 
+// onPostgres is the test whose subtests have stores on the server of .ci/postgres.
+const onPostgres = "TestQueueOnPostgres"
+
+// placeIn returns where the sessions of a folder are: in a file, or in a schema of their own.
+func placeIn(t *testing.T, dir string) string {
+	t.Helper()
+	if !strings.HasPrefix(t.Name(), onPostgres+"/") {
+		return filepath.Join(dir, "sessions.db")
+	}
+	at := "postgres://antiphon@/postgres?antiphon_unsafe=fsync&host=" + postgresHost(t)
+	schema := fmt.Sprintf("test_%x", sha256.Sum256([]byte(dir)))[:40]
+	if _, err := os.Stat(filepath.Join(dir, "schema")); err != nil {
+		write(t, dir, "schema", schema)
+		run := func(statement string) {
+			db, err := sql.Open("pgx", "postgres://antiphon@/postgres?host="+postgresHost(t))
+			if err == nil {
+				_, err = db.Exec(statement)
+			}
+			if err = errors.Join(err, db.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		run("CREATE SCHEMA " + schema)
+		t.Cleanup(func() { run("DROP SCHEMA " + schema + " CASCADE") })
+	}
+	return at + "&search_path=" + schema
+}
+
+func postgresHost(t *testing.T) string {
+	t.Helper()
+	host := regexp.MustCompile(`host=(/\S+)`).FindStringSubmatch(os.Getenv("ANTIPHON_POSTGRES"))
+	if host == nil {
+		t.Skip("no ANTIPHON_POSTGRES: `.ci/postgres go test ./server/agents` starts a server and sets it")
+	}
+	return host[1]
+}
+
 // reopened serves the agent of a folder, as the next process does.
 func reopened(t *testing.T, dir string, change func(*agents.Backend)) *world {
 	t.Helper()
-	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{Create: true})
+	in, err := store.Open(t.Context(), placeIn(t, dir), store.Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +265,7 @@ func (w *world) same(made *api.Response) {
 // alone opens the agent of a folder without a server.
 func alone(t *testing.T, dir string) *agents.Backend {
 	t.Helper()
-	in, err := store.Open(t.Context(), filepath.Join(dir, "sessions.db"), store.Options{})
+	in, err := store.Open(t.Context(), placeIn(t, dir), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

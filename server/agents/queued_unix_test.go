@@ -58,7 +58,7 @@ func queued(t *testing.T, tools, script string, change func(*agents.Backend)) *h
 
 func inHall(w *world) *hall {
 	w.t.Helper()
-	in, err := store.Open(w.t.Context(), filepath.Join(w.dir, "sessions.db"), store.Options{})
+	in, err := store.Open(w.t.Context(), placeIn(w.t, w.dir), store.Options{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (h *hall) cancel(id string) {
 func (h *hall) works(idle bool, change func(*worker.Worker)) {
 	h.t.Helper()
 	state := h.t.TempDir()
-	in, err := store.Open(h.t.Context(), filepath.Join(h.dir, "sessions.db"), store.Options{})
+	in, err := store.Open(h.t.Context(), placeIn(h.t, h.dir), store.Options{})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -587,5 +587,26 @@ func TestQueueServedElsewhere(t *testing.T) {
 	b.LookAgain()
 	if ids, err = b.Unfinished(t.Context()); len(ids) != 1 || err != nil {
 		t.Errorf("nobody takes it up: %q, %v", ids, err)
+	}
+}
+
+// The same on the server of .ci/postgres.
+func TestQueueOnPostgres(t *testing.T) {
+	postgresHost(t)
+	for name, test := range map[string]func(*testing.T){
+		"CancelBeforeRun":  TestQueueCancelBeforeRun,
+		"CancelLater":      TestQueueCancelLater,
+		"CancelledRun":     TestQueueCancelledRun,
+		"EndedElsewhere":   TestQueueEndedElsewhere,
+		"WorkLost":         TestQueueWorkLost,
+		"Parked":           TestQueueParked,
+		"Broken":           TestQueueBroken,
+		"AnswerKept":       TestQueueAnswerKept,
+		"ConversationBusy": TestQueueConversationBusy,
+		"Archived":         TestQueueArchived,
+		"AgentInMessage":   TestQueueAgentInMessage,
+		"ServedElsewhere":  TestQueueServedElsewhere,
+	} {
+		t.Run(name, test)
 	}
 }

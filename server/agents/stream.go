@@ -53,12 +53,6 @@ func (b *Backend) AddEvents(ctx context.Context, id string, from int64, events [
 	b.mu.Lock()
 	at, known := b.written[id]
 	b.mu.Unlock()
-	if !known {
-		err := b.store().Create(ctx, session.Info{ID: name, Parent: in, At: seq, Nested: true, Owner: b.owner(), Tags: []string{tagEvents}})
-		if err != nil && !errors.Is(err, session.ErrExists) {
-			return err
-		}
-	}
 	list := []byte("[")
 	for i, ev := range events {
 		if i > 0 {
@@ -67,7 +61,21 @@ func (b *Backend) AddEvents(ctx context.Context, id string, from int64, events [
 		list = append(list, ev.JSON()...)
 	}
 	n := note{Kind: kindEvents, ResponseID: id, From: from, Count: len(events), Events: append(list, ']'), Last: last}
-	err := b.store().Append(ctx, name, at, []session.Entry{{Seq: at + 1, Body: n.body()}})
+	add := func() error {
+		if !known {
+			err := b.store().Create(ctx, session.Info{ID: name, Parent: in, At: seq, Nested: true, Owner: b.owner(), Tags: []string{tagEvents}})
+			if err != nil && !errors.Is(err, session.ErrExists) {
+				return err
+			}
+		}
+		return b.store().Append(ctx, name, at, []session.Entry{{Seq: at + 1, Body: n.body()}})
+	}
+	err := add()
+	if errors.Is(err, session.ErrLost) {
+		// Perhaps this server has only given the session to a worker meanwhile. Who has taken the stream has added
+		// to it, so this append fails then.
+		err = add()
+	}
 	if errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrLost) {
 		err = fmt.Errorf("%w: %w", server.ErrLeft, err)
 	}
