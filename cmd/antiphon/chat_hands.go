@@ -25,7 +25,7 @@ const bindHint = "write KEY=KEY, KEY=KEY KEY, KEY=/COMMAND, KEY KEY=/COMMAND or 
 var viKeys = []string{
 	"Esc                    from inserting to commands; there as below, as without vi",
 	"h j k l w b e 0 ^ $    with counts; gg G, f F t T ; ,  %  { }",
-	"i a I A o O            insert; x X r s, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
+	"i a I A o O            insert; x X r s S, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
 	"p P . u Ctrl-R         put, again, undo, redo; v V select, \" names a register, > < shift",
 	": / ?                  a command as behind a slash, also :w, :q, :wq, :e, :d, :set; search in what you said",
 	"/ ? n N [ ]            in full screen: search the transcript, again; the message before and behind",

@@ -32,6 +32,7 @@ type vi struct {
 
 	record, last []viKey // the keys of this command, and of the last change
 	inserting    bool    // record goes on while text is inserted
+	undos        int     // how many steps for undo there were before that
 	replaying    bool
 }
 
@@ -73,6 +74,7 @@ func (v *vi) key(c *composer, name, text string) bool {
 		}
 		if v.inserting {
 			v.last, v.inserting = v.record, false
+			oneStep(c, v.undos)
 		}
 		v.mode, v.keys = viNormal, nil
 		if c.at > c.lineBegin(c.at) {
@@ -110,7 +112,7 @@ func (v *vi) key(c *composer, name, text string) bool {
 	if !v.replaying {
 		v.record = append(v.record, viKey{name, text})
 	}
-	before := c.text
+	before, undos := c.text, len(c.undo)
 	selected := v.selection(c)
 	v.keys = append(v.keys, text)
 	if v.run(c) {
@@ -121,7 +123,7 @@ func (v *vi) key(c *composer, name, text string) bool {
 		switch {
 		case v.replaying:
 		case v.mode == viInsert:
-			v.inserting = true
+			v.inserting, v.undos = true, undos
 		case c.text != before && text != "u":
 			v.last = v.record
 		}
@@ -209,6 +211,8 @@ func (v *vi) run(c *composer) (done bool) {
 	case "C":
 		v.cut(c, reg, at, c.lineEnd(at), false)
 		v.mode = viInsert
+	case "S":
+		return v.operate(c, reg, count, counted, []string{"c", "c"})
 	case "Y":
 		v.keep(reg, c, c.lineBegin(at), c.lineEnd(at), true)
 	case "r":
@@ -287,12 +291,19 @@ func (v *vi) again(c *composer) {
 		return
 	}
 	v.replaying, v.keys = true, nil
+	undos := len(c.undo)
 	for _, k := range v.last {
 		if !v.key(c, k.name, k.text) {
 			c.key(k.name, k.text)
 		}
 	}
 	v.replaying, v.mode = false, viNormal
+	oneStep(c, undos)
+}
+
+// oneStep makes one step for undo of all since there were so many.
+func oneStep(c *composer, undos int) {
+	c.undo = c.undo[:min(len(c.undo), undos+1)]
 }
 
 // operate performs an operator with a motion or a text object.

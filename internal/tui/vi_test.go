@@ -107,6 +107,8 @@ func TestVi(t *testing.T) {
 		{"a[b{c|}]", "diB", "a[b{|}]"},
 		{"one\ntwo\n\nth|ree\nfour", "dip", "one\ntwo\n|"},
 		{"|one two", "cwX<esc>", "|X two"},
+		{"one|two", "SX<esc>", "|X"}, {"one |two", "SX y z<esc>u", "one |two"}, {"one |two", "cwX y<esc>u", "one |two"},
+		{"|one two six", "cwX y<esc>w.u", "X y |two six"}, {"|a", "iX <esc>aY <esc>u", "X |a"},
 		{"one |two", "ccX<esc>", "|X"},
 		{"one |two", "CX<esc>", "one |X"},
 		{"one |two", "sX<esc>", "one |Xwo"},
