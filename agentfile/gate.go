@@ -23,6 +23,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -562,6 +563,12 @@ func (g *gate) outside(s *mcpbridge.Server, at place) {
 
 // hosted records what a tool that the endpoint runs may reach.
 func (g *gate) hosted(def item.Tool, at place) {
+	server, _ := def.(*item.MCPTool)
+	for _, site := range reach.Sites(reach.Of(def)) {
+		if server == nil || site != reach.SiteOf(server.ServerURL) {
+			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
+		}
+	}
 	switch d := def.(type) {
 	case *item.MCPTool:
 		g.reads = true

@@ -68,8 +68,7 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	} else {
 		f.dropAnswers(log.from)
 	}
-	f.reach(located, from.o.gate)
-	return nil
+	return f.reach(located, from.o.gate)
 }
 
 // tellApart finds what others than runs of this user wrote into a transcript, and disarms it.
@@ -124,7 +123,7 @@ func (f *File) Added() (parts []trust.Span, transcript trust.Source) {
 
 // reach records what the items make the endpoint do, unless runs of this user wrote them. What others wrote
 // into a transcript has lost its tools already; see disarm.
-func (f *File) reach(located []chatmd.Located, g *gate) {
+func (f *File) reach(located []chatmd.Located, g *gate) (problems chatmd.ErrorList) {
 	disarmed := len(f.others) > 0
 	for _, l := range located {
 		if !disarmed && hasMarks(f.written) || disarmed && f.known && !overlaps(f.others, l.Offset, l.Offset+1) {
@@ -135,11 +134,15 @@ func (f *File) reach(located []chatmd.Located, g *gate) {
 			for _, def := range reach.Tools(l.Item) {
 				g.hosted(def, at)
 			}
+			if reach.Unasked(l.Item) {
+				problems = append(problems, &chatmd.Error{File: f.doc().Name, Line: l.Line, Column: l.Column, Message: unasked, Hint: unaskedHint})
+			}
 		}
 		for _, site := range reach.Sites(l.Item) {
 			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
 		}
 	}
+	return problems
 }
 
 // hasMarks reports whether a run has written something into the file.

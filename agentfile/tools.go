@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -114,6 +115,9 @@ func (f *File) addHosted(decl *chatmd.Tool, o Options) *chatmd.Error {
 	if problem := f.noCredentials(decl); problem != nil {
 		return problem
 	}
+	if reach.Unasked(reach.Of(decl.Hosted)) {
+		return problemAt(f.doc().Name, decl.Element, unasked, unaskedHint, nil)
+	}
 	name := hostedName(decl.Hosted)
 	for _, other := range f.Hosted {
 		if hostedName(other) == name {
@@ -133,6 +137,12 @@ func (f *File) addHosted(decl *chatmd.Tool, o Options) *chatmd.Error {
 	named.Name = name
 	return f.approve(&named, o, asName(name))
 }
+
+// The problem with a file that decides that the endpoint asks for no approval.
+const (
+	unasked     = "require_approval is not for files, because the endpoint would then call the server without asking you"
+	unaskedHint = "approval=\"allow\" in a <tool type=\"mcp\"> answers its questions with yes"
+)
 
 // hostedName is the name of a tool that the endpoint runs in rules and messages: its
 // type, or for an MCP server the pattern of its tools.

@@ -52,6 +52,39 @@ func ByEndpoint(def item.Tool) bool {
 	return true
 }
 
+// Of returns a definition of a tool as an item, so that one rule is for both.
+func Of(def item.Tool) item.Item {
+	it, _ := item.New(&item.AdditionalTools{Role: item.RoleDeveloper, Tools: []item.Tool{def}}) // one that cannot be encoded is not sent
+	return it
+}
+
+// Unasked reports whether an item gives a tool to the model whose calls an endpoint makes without asking for
+// approval, or with other words than the API has for it.
+func Unasked(it item.Item) bool {
+	d := jsontext.NewDecoder(strings.NewReader(it.JSON()), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	for {
+		kind, n := d.StackIndex(d.StackDepth())
+		t, err := d.ReadToken()
+		if err != nil {
+			return false
+		}
+		if kind != '{' || n%2 != 0 || t.Kind() != '"' {
+			continue
+		}
+		switch name := t.String(); strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) {
+		case "requireapproval":
+			value, err := d.ReadValue()
+			if err != nil || name != "require_approval" || string(value) != string(item.ApprovalAlways) {
+				return true
+			}
+		case "parameters", "outputschema": // schemas of functions may name anything
+			if d.SkipValue() != nil {
+				return true
+			}
+		}
+	}
+}
+
 // Sites returns the sites from which an item makes an endpoint fetch, each once: the scheme and the host
 // of members such as image_url and file_url, however deep they are, as texts or as the url of an object. An
 // address without a host is returned as it is. Data is not fetched.
@@ -83,7 +116,7 @@ func Sites(it item.Item) (sites []string) {
 			}
 			in := len(fetched) > 0 && fetched[len(fetched)-1] && member == "url"
 			if (in || isAddress(member)) && isFetched(s) {
-				if s = siteOf(s); !slices.Contains(sites, s) {
+				if s = SiteOf(s); !slices.Contains(sites, s) {
 					sites = append(sites, s)
 				}
 			}
@@ -102,8 +135,8 @@ func isFetched(address string) bool {
 	return (ok && len(scheme) > 1 && !strings.ContainsAny(scheme, "/\\") || strings.HasPrefix(scheme, "//")) && !strings.EqualFold(scheme, "data")
 }
 
-// siteOf returns the scheme and the host of an address, or all of one without a host.
-func siteOf(address string) string {
+// SiteOf returns the scheme and the host of an address, or all of one without a host.
+func SiteOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" || u.Host == "" {
 		return address
