@@ -5,9 +5,7 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,9 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/antiphon-go/antiphon/internal/publicip"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -57,7 +54,7 @@ func checkURLs(ctx context.Context, known *hosts, where, raw string) *Error {
 	if !limited {
 		return nil
 	}
-	for _, u := range urlsOf(raw) {
+	for _, u := range reach.URLs(raw) {
 		if !c.URLs {
 			return &Error{Status: http.StatusForbidden, Code: "missing_scope", Type: invalidRequest, Param: where,
 				Message: "This key may not give URLs that are fetched for it: it lacks the scope 'urls'. Send the content itself, as data or as a file."}
@@ -67,52 +64,6 @@ func checkURLs(ctx context.Context, known *hosts, where, raw string) *Error {
 		}
 	}
 	return nil
-}
-
-// urlsOf returns the values of the members of a JSON value whose name ends in _url, at any
-// depth, and of the member url of those that are objects. Data is none. Names are compared
-// without case, as some servers do.
-func urlsOf(raw string) (list []string) {
-	if !strings.Contains(strings.ToLower(raw), "_url") && !strings.Contains(raw, `\u`) {
-		return nil
-	}
-	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true))
-	named := make([]string, 1) // the name of the member that each open value belongs to
-	name, isName := "", false
-	for {
-		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' {
-			isName = n%2 == 0
-		} else {
-			isName = false
-		}
-		t, err := d.ReadToken()
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				list = append(list, "") // it is refused
-			}
-			return list
-		}
-		switch t.Kind() {
-		case '{', '[':
-			named = append(named, name)
-			if t.Kind() == '{' {
-				name = ""
-			}
-		case '}', ']':
-			named = named[:len(named)-1]
-		case '"':
-			if isName {
-				name = strings.ToLower(t.String())
-				continue
-			}
-			outer := named[len(named)-1]
-			v := t.String()
-			of := strings.HasSuffix(name, "_url") || name == "url" && strings.HasSuffix(outer, "_url")
-			if of && v != "" && !strings.HasPrefix(strings.ToLower(v), "data:") {
-				list = append(list, v)
-			}
-		}
-	}
 }
 
 // hosts are the hosts of a request that were looked at.

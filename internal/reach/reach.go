@@ -7,6 +7,8 @@
 package reach
 
 import (
+	"errors"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -52,6 +54,16 @@ func ByEndpoint(def item.Tool) bool {
 	return true
 }
 
+// Hosted reports whether an item gives tools to the model and the endpoint may run one of them. One that can be
+// read in two ways counts, because endpoints do not all read it as this program does.
+func Hosted(it item.Item) bool {
+	if t := it.Type(); t != item.TypeAdditionalTools && t != item.TypeToolSearchOutput {
+		return false
+	}
+	_, err := it.Decode()
+	return err != nil || len(Tools(it)) > 0 || Unasked(it) || !jsontext.Value(it.JSON()).IsValid()
+}
+
 // Of returns a definition of a tool as an item, so that one rule is for both.
 func Of(def item.Tool) item.Item {
 	it, _ := item.New(&item.AdditionalTools{Role: item.RoleDeveloper, Tools: []item.Tool{def}}) // one that cannot be encoded is not sent
@@ -85,48 +97,62 @@ func Unasked(it item.Item) bool {
 	}
 }
 
-// Sites returns the sites from which an item makes an endpoint fetch, each once: the scheme and the host
-// of members such as image_url and file_url, however deep they are, as texts or as the url of an object. An
-// address without a host is returned as it is. Data is not fetched.
+// Sites returns the sites from which an item makes an endpoint fetch, each once: the scheme and the host of
+// its [URLs]. An address without a host is returned as it is.
 func Sites(it item.Item) (sites []string) {
-	d := jsontext.NewDecoder(strings.NewReader(it.JSON()), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	var fetched []bool // for each object or array, whether its member url is fetched
-	member := ""
+	for _, address := range URLs(it.JSON()) {
+		if isFetched(address) && !slices.Contains(sites, SiteOf(address)) {
+			sites = append(sites, SiteOf(address))
+		}
+	}
+	return sites
+}
+
+// URLs returns the values of the members of a JSON value whose name ends in _url, at any
+// depth, and of the member url of those that are objects. Data is none. Names are compared
+// without case, as some servers do.
+func URLs(raw string) (list []string) {
+	if !strings.Contains(strings.ToLower(raw), "_url") && !strings.Contains(raw, `\u`) {
+		return nil
+	}
+	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	named := make([]string, 1) // the name of the member that each open value belongs to
+	name, isName := "", false
 	for {
-		isName := false
 		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' {
 			isName = n%2 == 0
 		} else {
-			member = ""
+			isName = false
 		}
 		t, err := d.ReadToken()
 		if err != nil {
-			return sites
+			if !errors.Is(err, io.EOF) {
+				list = append(list, "") // it is refused
+			}
+			return list
 		}
 		switch t.Kind() {
 		case '{', '[':
-			fetched = append(fetched, isAddress(member))
+			named = append(named, name)
+			if t.Kind() == '{' {
+				name = ""
+			}
 		case '}', ']':
-			fetched = fetched[:len(fetched)-1]
+			named = named[:len(named)-1]
 		case '"':
-			s := t.String()
 			if isName {
-				member = strings.ToLower(s)
+				name = strings.ToLower(t.String())
 				continue
 			}
-			in := len(fetched) > 0 && fetched[len(fetched)-1] && member == "url"
-			if (in || isAddress(member)) && isFetched(s) {
-				if s = SiteOf(s); !slices.Contains(sites, s) {
-					sites = append(sites, s)
-				}
+			outer := named[len(named)-1]
+			v := t.String()
+			of := strings.HasSuffix(name, "_url") || name == "url" && strings.HasSuffix(outer, "_url")
+			if of && v != "" && !strings.HasPrefix(strings.ToLower(v), "data:") {
+				list = append(list, v)
 			}
 		}
-		member = ""
 	}
 }
-
-// isAddress reports whether the value of a member is fetched. Servers may ignore letter case.
-func isAddress(member string) bool { return strings.HasSuffix(member, "_url") }
 
 // isFetched reports whether an address has a scheme, and is not data. A name without one is that of a local
 // file that was not read yet.

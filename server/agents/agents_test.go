@@ -372,6 +372,9 @@ func TestRefused(t *testing.T) {
 		`"conversation":"conv_1"`:                                              "not found",
 		`"tools":[{"type":"function","name":"bad name"}]`:                      "bad name",
 		`"input":[{"type":"function_call_output","call_id":"c","output":"x"}]`: "No tool call found",
+		`"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"mcp","server_label":"x","server_url":"https://mcp.example"}]}]`:                                                        "not tools that the endpoint",
+		`"input":[{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}],"tools":[]}]`:                                                                                            "tools",
+		`"input":[{"type":"tool_search_call","call_id":"c","execution":"client","arguments":{}},{"type":"tool_search_output","call_id":"c","execution":"client","tools":[{"type":"code_interpreter"}]}]`: "not tools that the endpoint",
 	} {
 		input := `"input":"x",`
 		if strings.HasPrefix(member, `"input"`) {

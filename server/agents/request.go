@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -75,6 +76,9 @@ func unsupported(r *server.Request) error {
 	for i, it := range r.Items {
 		if it.Type() == item.TypeItemReference {
 			return server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Item with id '%s' not found.", it.ID())
+		}
+		if reach.Hosted(it) {
+			return server.Invalid("unsupported_value", fmt.Sprintf("input[%d].tools", i), "Unsupported value: an item of a request to an agent gives functions and custom tools, and not tools that the endpoint of the agent's model runs.")
 		}
 	}
 	return nil
