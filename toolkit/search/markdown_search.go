@@ -67,10 +67,13 @@ func (l library) readsOf(call tool.Call) []string {
 	if len(folders) == 0 {
 		folders = []string{""}
 	}
+	if len(names) == 0 {
+		names = []string{""}
+	}
 	for _, asked := range folders {
 		places, _ := l.indexPlaces(context.Background(), asked) // the call reports the error
 		for _, at := range places {
-			if len(names) > 0 && !slices.Contains(names, allIndexes) && !slices.Contains(names, indexName(at)) {
+			if !slices.ContainsFunc(names, isAll) && !slices.Contains(names, indexName(at)) {
 				continue
 			}
 			if ix, err := l.loadIndex(context.Background(), asked, at); err == nil && l.isPrivate(ix) {
@@ -80,6 +83,9 @@ func (l library) readsOf(call tool.Call) []string {
 	}
 	return reads
 }
+
+// isAll reports whether a call that gives this index_name searches all indexes of the folder.
+func isAll(name string) bool { return name == "" || name == allIndexes }
 
 // isPrivate reports whether a person is asked about the folder of an index.
 func (l library) isPrivate(ix *docIndex) bool {
@@ -118,7 +124,7 @@ func (l library) indexesFor(ctx context.Context, in markdownSearchInput) (indexe
 	if err != nil {
 		return nil, nil, err
 	}
-	if in.IndexName != "" && in.IndexName != allIndexes {
+	if !isAll(in.IndexName) {
 		at, err := l.indexPlace(in.VectorDBRoot, in.IndexName)
 		if err != nil {
 			return nil, nil, err
@@ -164,7 +170,7 @@ func (l library) loadIndexes(ctx context.Context, asked string, places []files.P
 // noIndex returns an error that lists the existing indexes or says how to make one.
 func (l library) noIndex(ctx context.Context, in markdownSearchInput, places []files.Place) error {
 	what := "there is no index"
-	if in.IndexName != "" && in.IndexName != allIndexes {
+	if !isAll(in.IndexName) {
 		what = fmt.Sprintf("there is no index %q", in.IndexName)
 	}
 	if in.VectorDBRoot != "" {
