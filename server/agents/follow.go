@@ -153,9 +153,15 @@ func (f *follower) look(ctx context.Context) (done bool, err error) {
 	if err == nil && underWay(row) && !f.over { // something was delivered meanwhile
 		return false, unlock()
 	}
+	cancelled := false
 	if err == nil {
-		err = f.end(ctx, log, row)
+		cancelled, err = wasCancelled(ctx, log, f.run.id)
 	}
+	if err != nil { // nothing is written yet
+		f.b.report(unlock())
+		return f.unseen(ctx, err)
+	}
+	err = f.end(ctx, log, row, cancelled)
 	f.b.report(unlock())
 	return true, err
 }
@@ -225,7 +231,7 @@ func (f *follower) unstopped(ctx context.Context, stopped bool, err error) error
 		f.b.report(err)
 		return server.ErrLeft
 	}
-	return f.b.fail(f.run, f.w, err)
+	return err // the server ends the response once nobody has the session
 }
 
 // stop does what halt says, if the run can be stopped.
@@ -234,12 +240,16 @@ func (f *follower) stop(ctx context.Context) (stopped bool, _ error) {
 	if err != nil {
 		return false, fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err)
 	}
+	defer func() { f.b.report(unlock()) }()
 	row, err := f.store.Work(context.WithoutCancel(ctx), f.in)
-	if err == nil || errors.Is(err, session.ErrNotFound) {
-		err = f.end(ctx, log, row)
+	if err != nil && !errors.Is(err, session.ErrNotFound) { // it was not left as work yet
+		return false, err
 	}
-	f.b.report(unlock())
-	return true, err
+	cancelled, err := wasCancelled(context.WithoutCancel(ctx), log, f.run.id)
+	if err != nil {
+		return false, err
+	}
+	return true, f.end(ctx, log, row, cancelled)
 }
 
 // halted stops the run of a response at its worker, and locks the session.
@@ -287,9 +297,9 @@ func runOf(log []session.Entry) (run int64) {
 	return run
 }
 
-// end writes the end of a response whose run has ended. The caller has the lock of the session.
-// ctx has ended if somebody ended the response.
-func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work) error {
+// end writes the end of a response whose run has ended, and that was cancelled or not. The caller has the lock of the
+// session. ctx has ended if somebody ended the response.
+func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work, cancelled bool) (err error) {
 	f.run.host, f.run.away = &host.Host{Session: log, Store: f.store}, false
 	defer func() { f.run.away = true }()
 	for _, e := range log.Log()[min(f.shown, int64(len(log.Log()))):] {
@@ -299,10 +309,6 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	p := partOf(log.Log(), f.run.seq)
 	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
 	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
-	cancelled, err := wasCancelled(context.WithoutCancel(ctx), log, f.run.id)
-	if err != nil {
-		return err
-	}
 	f.run.cancelled = f.run.cancelled || cancelled
 	parked := row.State == queue.Parked && context.Cause(ctx) == nil && !f.run.cancelled // and not by this server
 	if parked {

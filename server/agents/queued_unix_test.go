@@ -442,6 +442,99 @@ func TestQueueBroken(t *testing.T) {
 	}
 }
 
+// blind is a store whose logs cannot be watched.
+type blind struct{ queues }
+
+func (blind) Watch(context.Context, string, int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) { yield(session.Entry{}, errors.New("the store failed")) }
+}
+
+// shut is a store that takes no work.
+type shut struct{ queues }
+
+func (shut) Enqueue(context.Context, queue.Work) error { return errors.New("the store failed") }
+
+// A response whose log cannot be watched fails, and one that cannot be left as work. Nobody works on it any more.
+func TestQueueFailing(t *testing.T) {
+	for _, change := range []func(queues) queues{func(in queues) queues { return blind{in} }, func(in queues) queues { return shut{in} }} {
+		h := queued(t, "", "turn\n  say Yes.\n", func(b *agents.Backend) { b.Store = change(b.Store.(queues)) })
+		h.works(true, nil)
+		resp := h.open(t.Context(), http.MethodPost, "responses", `{"model":"it","input":"x","stream":true}`)
+		defer resp.Body.Close()
+		id := firstID(t, resp.Body)
+		if rest, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(rest), "response.failed") {
+			t.Errorf("%v\n%s", err, rest)
+		}
+		if r := h.get(id); r.Status != item.StatusFailed {
+			t.Errorf("%s %+v", r.Status, r.Error)
+		}
+		if row, err := h.store.Work(t.Context(), sessionOf(id)); err == nil && row.State != queue.Done {
+			t.Errorf("%+v", row)
+		}
+	}
+}
+
+// brokenEnd is a store that fails once a worker has given a response up: at the second look at its row, or at its inbox.
+type brokenEnd struct {
+	queues
+	inbox  bool
+	broken atomic.Bool
+	gone   atomic.Bool // the worker has given it up, and this process knows
+	failed atomic.Int64
+}
+
+func (q *brokenEnd) fails() error {
+	if q.broken.Load() && q.gone.Load() {
+		q.failed.Add(1)
+		return errors.New("the store failed")
+	}
+	return nil
+}
+
+func (q *brokenEnd) Work(ctx context.Context, id string) (queue.Work, error) {
+	if !q.inbox {
+		if err := q.fails(); err != nil {
+			return queue.Work{}, err
+		}
+	}
+	row, err := q.queues.Work(ctx, id)
+	if err == nil && row.State == queue.Done {
+		q.gone.Store(true)
+	}
+	return row, err
+}
+
+func (q *brokenEnd) Deliveries(ctx context.Context, id string) iter.Seq2[session.Delivery, error] {
+	if q.inbox {
+		if err := q.fails(); err != nil {
+			return func(yield func(session.Delivery, error) bool) { yield(session.Delivery{}, err) }
+		}
+	}
+	return q.queues.Deliveries(ctx, id)
+}
+
+// A background response that a worker has completed is completed, also if the store fails when its server reads so.
+func TestQueueBrokenEnd(t *testing.T) {
+	for _, inbox := range []bool{false, true} {
+		var q *brokenEnd
+		h := queued(t, "", "turn\n  say Yes.\n", func(b *agents.Backend) {
+			q = &brokenEnd{queues: b.Store.(queues), inbox: inbox}
+			b.Store = q
+		})
+		r := h.create(background)
+		h.left(r.ID)
+		q.broken.Store(true)
+		h.works(false, nil)
+		for q.failed.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		h.end()
+		if r = h.again(nil).ended(r.ID); r.Status != item.StatusCompleted || kinds(r) != "message:Yes." {
+			t.Errorf("inbox %v: %s %+v %s", inbox, r.Status, r.Error, kinds(r))
+		}
+	}
+}
+
 // mortal is the store of a process that ends when it records an answer to an approval.
 type mortal struct {
 	queues
