@@ -104,8 +104,8 @@ type ProgressStore interface {
 	// began, it adds the items. It reports whether they were added, by this call or an earlier one.
 	AddLeft(ctx context.Context, rec StoredObject, items ...item.Item) (added bool, err error)
 	// Left returns the responses that have not ended, that nobody makes any more, and that
-	// somebody may wait for who does not ask the server. The server ends them. It calls Left every
-	// ten seconds.
+	// somebody may wait for who does not ask the server. The server ends them, also if there is an
+	// error, which is about others. It calls Left every ten seconds.
 	Left(ctx context.Context) (ids []string, err error)
 }
 

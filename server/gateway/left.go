@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -27,22 +28,11 @@ func (s *Store) Left(ctx context.Context) (ids []string, err error) {
 		return nil, errNoSessions
 	}
 	s.sweep()
-	var names []string
-	for mark, err := range s.In.List(ctx, session.Query{Tags: []string{tagWebhook}, Owner: s.Owner, Nested: true, Archived: true}) {
-		if err != nil {
-			return nil, err
-		}
-		if in, ok := session.ParentOf(mark.ID); ok && mark.Owner == s.Owner {
-			names = append(names, in)
-		}
-	}
+	names, problem := s.marked(ctx)
 	skip, due := s.known(time.Now())
 	if due {
 		lost, err := s.lost(ctx)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, lost...)
+		names, problem = append(names, lost...), errors.Join(problem, err)
 	}
 	for _, name := range names {
 		if skip[name] {
@@ -50,13 +40,26 @@ func (s *Store) Left(ctx context.Context) (ids []string, err error) {
 		}
 		id, err := s.leftIn(ctx, name)
 		if err != nil {
-			return nil, err
+			problem = errors.Join(problem, fmt.Errorf("%s: %w", name, err)) // it hides no other
 		}
 		if id != "" {
 			ids = append(ids, id)
 		}
 	}
-	return ids, nil
+	return ids, problem
+}
+
+// marked returns the sessions of the responses about which something is to be sent.
+func (s *Store) marked(ctx context.Context) (names []string, err error) {
+	for mark, err := range s.In.List(ctx, session.Query{Tags: []string{tagWebhook}, Owner: s.Owner, Nested: true, Archived: true}) {
+		if err != nil {
+			return names, err
+		}
+		if in, ok := session.ParentOf(mark.ID); ok && mark.Owner == s.Owner {
+			names = append(names, in)
+		}
+	}
+	return names, nil
 }
 
 // known returns the sessions of responses that this process makes, or that another one made a short
@@ -88,7 +91,7 @@ func (s *Store) lost(ctx context.Context) (names []string, err error) {
 	now := time.Now()
 	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner}) {
 		if err != nil {
-			return nil, err
+			return names, err
 		}
 		if isObject(info.ID) && info.Owner == s.Owner && !info.Updated.IsZero() && now.Sub(info.Updated) > lostTime {
 			names = append(names, info.ID)

@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // stepped is a store of sessions that tells its writes.
@@ -81,5 +82,56 @@ func TestWrites(t *testing.T) {
 	w.create(`{"model":"m","input":"b","previous_response_id":"` + first.ID + `"}`)
 	if got := strings.Join(in.take(), " "); got != "fork append archive" {
 		t.Errorf("writes of one that continues: %s", got)
+	}
+}
+
+// unreadable adds an entry to a session that cannot be read.
+func unreadable(t *testing.T, in store.Store, name string) {
+	t.Helper()
+	it, err := item.ParseString(`{"type":"antiphon:gateway_response_end","object_id":"x","items":"many"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := in.Info(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = in.Append(t.Context(), name, info.Entries, []session.Entry{{Seq: info.Entries + 1, Body: session.Note{Item: it}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed returns the sessions that lists of sessions show, the newest first.
+func listed(t *testing.T, in store.Store) (ids []string) {
+	t.Helper()
+	for info, err := range in.List(t.Context(), session.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids
+}
+
+// A response that cannot be read hides no other that a killed server left.
+func TestLeftUnreadable(t *testing.T) {
+	to, in := receive(t), opened(t)
+	var names []string
+	for _, id := range []string{"resp_first", "resp_broken", "resp_last"} {
+		left(t, in, &to.Webhook, server.StoredObject{Response: begun(t, id), Background: true, Input: []item.Item{item.User("x")}})
+		for _, name := range listed(t, in) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	unreadable(t, in, names[1])
+	keep := &gateway.Store{In: in}
+	ids, err := keep.Left(t.Context())
+	if slices.Sort(ids); err == nil || !strings.Contains(err.Error(), names[1]) || strings.Join(ids, " ") != "resp_first resp_last" {
+		t.Errorf("%q %v", ids, err)
+	}
+	if err := keep.Close(); err != nil {
+		t.Error(err)
 	}
 }

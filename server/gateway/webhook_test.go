@@ -256,20 +256,11 @@ func TestLeftForADay(t *testing.T) {
 	rec := server.StoredObject{Response: begun(t, "resp_left"), Input: []item.Item{item.User("x")}}
 	left(t, file, nil, rec)
 	in := &backdated{Store: file}
-	listed := func() (ids []string) {
-		for info, err := range file.List(t.Context(), session.Query{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			ids = append(ids, info.ID)
-		}
-		return ids
-	}
-	in.old = listed()[0]
+	in.old = listed(t, file)[0]
 	keep := &gateway.Store{In: in}
 	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, says(t, "Yes.").URL, false)}}}
 	w.serve(&server.Server{Backend: w.b, Store: keep})
-	for len(listed()) > 0 {
+	for len(listed(t, file)) > 0 {
 		runtime.Gosched()
 	}
 	if _, err := w.typed().CreateConversation(t.Context(), nil); err != nil {
@@ -279,7 +270,7 @@ func TestLeftForADay(t *testing.T) {
 	if err := keep.Close(); err != nil {
 		t.Error(err)
 	}
-	in.old = listed()[0]
+	in.old = listed(t, file)[0]
 	again := &gateway.Store{In: in}
 	if ids, err := again.Left(t.Context()); err != nil || len(ids) > 0 {
 		t.Errorf("%q %v", ids, err)
