@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -19,6 +20,9 @@ const (
 	busyTime = time.Minute
 	// lostTime is how old a response without an end is that nobody may have heard of.
 	lostTime = 24 * time.Hour
+	// mostLooks is how many sessions are looked at for such a response at once, so that others
+	// do not wait for it.
+	mostLooks = 1000
 )
 
 // Left implements [server.ProgressStore]. It finds responses whose end is to be sent to the Webhook and, once
@@ -29,12 +33,10 @@ func (s *Store) Left(ctx context.Context) (ids []string, err error) {
 	}
 	s.sweep()
 	names, problem := s.marked(ctx)
-	skip, due := s.known(time.Now())
-	if due {
-		lost, err := s.lost(ctx)
-		names, problem = append(names, lost...), errors.Join(problem, err)
-	}
-	for _, name := range names {
+	lost, err := s.lost(ctx)
+	problem = errors.Join(problem, err)
+	skip := s.known(time.Now())
+	for _, name := range append(names, lost...) {
 		if skip[name] {
 			continue
 		}
@@ -63,11 +65,11 @@ func (s *Store) marked(ctx context.Context) (names []string, err error) {
 }
 
 // known returns the sessions of responses that this process makes, or that another one made a short
-// while ago. due says that an hour has gone since it was due the last time.
-func (s *Store) known(now time.Time) (names map[string]bool, due bool) {
+// while ago.
+func (s *Store) known(now time.Time) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names = map[string]bool{}
+	names := map[string]bool{}
 	for id := range s.held {
 		names[sessionOf(id)] = true
 	}
@@ -79,25 +81,62 @@ func (s *Store) known(now time.Time) (names map[string]bool, due bool) {
 			delete(s.elsewhere, name)
 		}
 	}
-	if due = now.Sub(s.looked) >= sweepTime; due {
-		s.looked = now
-	}
-	return names, due
+	return names
 }
 
-// lost returns the sessions in which nobody has written for a day, and which may be responses
-// without an end. Sessions of responses that have ended are archived.
-func (s *Store) lost(ctx context.Context) (names []string, err error) {
-	now := time.Now()
-	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner}) {
-		if err != nil {
-			return names, err
+// untouched is what is known of the sessions in which nobody has written for a day.
+type untouched struct {
+	sync.Mutex
+	listed  time.Time // when they were listed
+	waiting []session.Info
+	talks   map[string]bool // those that are conversations
+}
+
+// lost returns sessions in which nobody has written for a day, and which are responses that may have no
+// end. Once in an hour it lists them, and each time it looks at a part of them.
+func (s *Store) lost(ctx context.Context) (names []string, problem error) {
+	s.old.Lock()
+	defer s.old.Unlock()
+	if now := time.Now(); len(s.old.waiting) == 0 && now.Sub(s.old.listed) >= sweepTime {
+		if err := s.listOld(ctx, now); err != nil {
+			return nil, err
 		}
-		if isObject(info.ID) && info.Owner == s.Owner && !info.Updated.IsZero() && now.Sub(info.Updated) > lostTime {
+	}
+	n := min(len(s.old.waiting), mostLooks)
+	for _, info := range s.old.waiting[:n] {
+		first, err := s.noteAt(ctx, info.ID, info.At+1)
+		switch {
+		case errors.Is(err, session.ErrNotFound):
+		case err != nil:
+			problem = errors.Join(problem, fmt.Errorf("%s: %w", info.ID, err))
+		case first.Kind == kindConversation:
+			s.old.talks[info.ID] = true
+		case first.Kind == kindBegin:
 			names = append(names, info.ID)
 		}
 	}
-	return names, nil
+	s.old.waiting = s.old.waiting[n:]
+	return names, problem
+}
+
+// listOld lists the sessions in which nobody has written for a day, and that may be responses without an
+// end. Those of responses that have ended are archived, and a conversation never becomes a response.
+func (s *Store) listOld(ctx context.Context, now time.Time) error {
+	var waiting []session.Info
+	talks := map[string]bool{}
+	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects}) {
+		switch {
+		case err != nil:
+			return err
+		case !isObject(info.ID) || info.Owner != s.Owner || info.Updated.IsZero() || now.Sub(info.Updated) <= lostTime:
+		case s.old.talks[info.ID]:
+			talks[info.ID] = true
+		default:
+			waiting = append(waiting, session.Info{ID: info.ID, At: info.At})
+		}
+	}
+	s.old.waiting, s.old.talks, s.old.listed = waiting, talks, now
+	return nil
 }
 
 // leftIn returns the response of a session, if it has not ended and nobody makes it, or "".
@@ -119,21 +158,41 @@ func (s *Store) leftIn(ctx context.Context, name string) (id string, err error) 
 		s.elsewhere[name] = time.Now().Add(busyTime)
 		return "", nil
 	}
+	if err == nil {
+		err = unlock()
+	}
 	if err != nil {
 		return "", err
 	}
-	log, err := session.Open(ctx, s.In, name)
-	if errors.Is(err, session.ErrNotFound) {
-		return "", unlock()
-	}
-	if err = errors.Join(err, unlock()); err != nil {
+	id, ended, err := s.begunIn(ctx, info)
+	if err != nil || ended || sessionOf(id) != name {
 		return "", err
 	}
-	f, err := fold(log.Log())
-	if err != nil || sessionOf(f.begin.ID) != name || f.end.ID == f.begin.ID {
-		return "", err
+	return id, nil
+}
+
+// begunIn returns the response that begins in a session, and whether it has ended. It does not read what
+// the session shares with another one.
+func (s *Store) begunIn(ctx context.Context, info session.Info) (id string, ended bool, err error) {
+	for e, err := range s.In.Load(ctx, info.ID, info.At) {
+		if errors.Is(err, session.ErrNotFound) {
+			return "", false, nil
+		}
+		if err != nil {
+			return "", false, err
+		}
+		n, _, err := noteOf(e)
+		if err != nil {
+			return "", false, err
+		}
+		switch n.Kind {
+		case kindBegin:
+			id, ended = n.ID, false
+		case kindEnd:
+			ended = n.ID == id
+		}
 	}
-	return f.begin.ID, nil
+	return id, ended, nil
 }
 
 var _ server.ProgressStore = (*Store)(nil)

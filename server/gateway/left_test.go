@@ -4,12 +4,18 @@
 package gateway_test
 
 import (
+	"context"
+	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
@@ -134,4 +140,97 @@ func TestLeftUnreadable(t *testing.T) {
 	if err := keep.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// watched is a store in which all sessions are two days old. It counts what is read and locked.
+type watched struct {
+	wholeStore
+	mu             sync.Mutex
+	entries, locks map[string]int
+}
+
+func (*watched) Place() string { return "memory" }
+func (*watched) Close() error  { return nil }
+
+func (w *watched) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		for info, err := range w.wholeStore.List(ctx, q) {
+			info.Updated = time.Now().Add(-48 * time.Hour)
+			if !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+func (w *watched) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for e, err := range w.wholeStore.Load(ctx, id, after) {
+			w.count(w.entries, id)
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (w *watched) Lock(ctx context.Context, id string) (func() error, error) {
+	w.count(w.locks, id)
+	return w.wholeStore.Lock(ctx, id)
+}
+
+func (w *watched) count(in map[string]int, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	in[id]++
+}
+
+// taken returns what was read and locked of a session since it was asked the last time.
+func (w *watched) taken(id string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := fmt.Sprintf("%d entries, %d locks", w.entries[id], w.locks[id])
+	delete(w.entries, id)
+	delete(w.locks, id)
+	return text
+}
+
+// Of a conversation in which nobody has written for long, only the first entry is read, once, and it is not
+// locked. Of a response without an end, only what it does not share with another session is read.
+func TestLeftReadsLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &watched{wholeStore: agenttest.StepStore(nil, nil).(wholeStore), entries: map[string]int{}, locks: map[string]int{}}
+		talk := server.StoredObject{Conversation: &api.Conversation{ID: "conv_long"}}
+		for range 20 {
+			talk.Input = append(talk.Input, item.User("x"))
+		}
+		keep := &gateway.Store{In: in}
+		if err := keep.Put(t.Context(), talk); err != nil {
+			t.Fatal(err)
+		}
+		names := listed(t, in)
+		left(t, in, nil, server.StoredObject{Response: begun(t, "resp_left"), Previous: "conv_long", Before: len(talk.Input), Input: []item.Item{item.User("y")}})
+		for _, name := range listed(t, in) {
+			if name != names[0] {
+				names = append(names, name)
+			}
+		}
+		for _, want := range []string{"1 entries, 0 locks", "0 entries, 0 locks"} {
+			in.taken(names[0])
+			in.taken(names[1])
+			if ids, err := keep.Left(t.Context()); err != nil || strings.Join(ids, " ") != "resp_left" {
+				t.Errorf("%q %v", ids, err)
+			}
+			if got := in.taken(names[0]); got != want {
+				t.Errorf("of the conversation: %s, want %s", got, want)
+			}
+			if got := in.taken(names[1]); got != "5 entries, 1 locks" { // the first one twice
+				t.Errorf("of the response: %s", got)
+			}
+			time.Sleep(2 * time.Hour)
+		}
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -58,7 +58,7 @@ type Store struct {
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
 
-	looked    time.Time            // when responses were looked for that nobody makes
+	old       untouched
 	elsewhere map[string]time.Time // sessions of responses that others make, and when to look again
 }
 
