@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// busyTime is how long a response that another process makes is left alone.
-	busyTime = time.Minute
 	// lostTime is how old a response without an end is that nobody may have heard of.
 	lostTime = 24 * time.Hour
 	// mostLooks is how many sessions are looked at for such a response at once, so that others
@@ -35,9 +33,9 @@ func (s *Store) Left(ctx context.Context) (ids []string, err error) {
 	names, problem := s.marked(ctx)
 	lost, err := s.lost(ctx)
 	problem = errors.Join(problem, err)
-	skip := s.known(time.Now())
+	own := s.own()
 	for _, name := range append(names, lost...) {
-		if skip[name] {
+		if own[name] {
 			continue
 		}
 		id, err := s.leftIn(ctx, name)
@@ -64,9 +62,8 @@ func (s *Store) marked(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// known returns the sessions of responses that this process makes, or that another one made a short
-// while ago.
-func (s *Store) known(now time.Time) map[string]bool {
+// own returns the sessions of the responses that this process makes.
+func (s *Store) own() map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := map[string]bool{}
@@ -75,11 +72,6 @@ func (s *Store) known(now time.Time) map[string]bool {
 	}
 	for id := range s.ready {
 		names[sessionOf(id)] = true
-	}
-	for name, until := range s.elsewhere {
-		if names[name] = true; until.Before(now) {
-			delete(s.elsewhere, name)
-		}
 	}
 	return names
 }
@@ -150,12 +142,6 @@ func (s *Store) leftIn(ctx context.Context, name string) (id string, err error) 
 	}
 	unlock, err := s.In.Lock(ctx, name)
 	if errors.Is(err, session.ErrBusy) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.elsewhere == nil {
-			s.elsewhere = map[string]time.Time{}
-		}
-		s.elsewhere[name] = time.Now().Add(busyTime)
 		return "", nil
 	}
 	if err == nil {

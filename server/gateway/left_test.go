@@ -234,3 +234,25 @@ func TestLeftReadsLittle(t *testing.T) {
 		}
 	})
 }
+
+// A response that another server makes is found as soon as that one is killed.
+func TestLeftElsewhere(t *testing.T) {
+	to, in := receive(t), opened(t)
+	one, other := &gateway.Store{In: in, Webhook: &to.Webhook}, &gateway.Store{In: in, Webhook: &to.Webhook}
+	if err := one.Put(t.Context(), server.StoredObject{Response: begun(t, "resp_left"), Background: true, Input: []item.Item{item.User("x")}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"", "resp_left"} {
+		for _, keep := range []*gateway.Store{one, other} {
+			if ids, err := keep.Left(t.Context()); err != nil || strings.Join(ids, " ") != want {
+				t.Errorf("%q %v, want %q", ids, err, want)
+			}
+		}
+		if err := one.Close(); err != nil { // the locks of a process end with it
+			t.Error(err)
+		}
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -58,8 +58,7 @@ type Store struct {
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
 
-	old       untouched
-	elsewhere map[string]time.Time // sessions of responses that others make, and when to look again
+	old untouched
 }
 
 var errNoSessions = errors.New("gateway: the Store has no store of sessions")
