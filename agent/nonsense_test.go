@@ -248,6 +248,7 @@ func TestNonsenseItem(t *testing.T) {
 		"ParseList":         item.ParseList,
 		"ParseString":       item.ParseString,
 		"ParseTool":         item.ParseTool,
+		"ToolJSON":          item.ToolJSON,
 		"Parts":             item.Parts,
 		"Quote":             item.Quote,
 		"Restore":           item.Restore,

@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/item"
@@ -221,7 +219,7 @@ func (f *File) digest(h hash.Hash) error {
 		addTexts(h, string(text))
 	}
 	for _, t := range f.Tools { // another version of the program may have different tools
-		text, err := json.Marshal(t.Definition())
+		text, err := item.ToolJSON(t.Definition())
 		if err != nil {
 			return err
 		}

@@ -114,6 +114,21 @@ func (r *Request) MarshalJSON() ([]byte, error) {
 	return r.AppendJSON(make([]byte, 0, r.Input.Size()+4096))
 }
 
+// UnmarshalJSON replaces the request by that of [ParseRequest].
+func (r *Request) UnmarshalJSON(data []byte) error {
+	if r == nil {
+		return errNil
+	}
+	if string(data) == "null" {
+		return nil
+	}
+	read, err := ParseRequest(data)
+	if err == nil {
+		*r = *read
+	}
+	return err
+}
+
 // ParseRequest reads a request from a copy of data.
 func ParseRequest(data []byte) (*Request, error) {
 	r := new(Request)

@@ -156,6 +156,21 @@ func responseOf(s string) (*Response, error) {
 // AppendJSON appends the response to dst as JSON. On error it returns dst unchanged.
 func (r *Response) AppendJSON(dst []byte) ([]byte, error) { return appendOutward(dst, r) }
 
+// UnmarshalJSON replaces the response by that of [ParseResponse].
+func (r *Response) UnmarshalJSON(data []byte) error {
+	if r == nil {
+		return errNil
+	}
+	if string(data) == "null" {
+		return nil
+	}
+	read, err := ParseResponse(data)
+	if err == nil {
+		*r = *read
+	}
+	return err
+}
+
 // MarshalJSON returns the response as JSON.
 func (r *Response) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
@@ -232,6 +247,21 @@ func ParseUsage(j item.JSON) (*Usage, error) {
 		return nil, err
 	}
 	return u, nil
+}
+
+// UnmarshalJSON replaces the usage by that of [ParseUsage].
+func (u *Usage) UnmarshalJSON(data []byte) error {
+	if u == nil {
+		return errNil
+	}
+	if string(data) == "null" {
+		return nil
+	}
+	read, err := ParseUsage(item.JSON(data))
+	if err == nil {
+		*u = *read
+	}
+	return err
 }
 
 // MarshalJSON returns the usage as JSON.

@@ -46,6 +46,28 @@ func (c Content) JSON() (JSON, error) {
 	return JSON(b), err
 }
 
+// MarshalJSON returns the content as it is sent.
+func (c Content) MarshalJSON() ([]byte, error) { return appendContent(nil, c) }
+
+// UnmarshalJSON reads a JSON string or array. A null gives the zero Content.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	if c == nil {
+		return errNil
+	}
+	text, err := checked(string(data))
+	if err != nil {
+		return err
+	}
+	read := Content{}
+	if text != "null" {
+		if read, err = parseContent(text); err != nil {
+			return err
+		}
+	}
+	*c = read
+	return nil
+}
+
 // appendContent appends the content as a JSON string or array.
 func appendContent(dst []byte, c Content) ([]byte, error) {
 	if c.IsText() {

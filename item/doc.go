@@ -9,6 +9,8 @@
 // structs such as [Message] and [FunctionCall] are decoded copies. Members that a
 // struct has no field for are in its Extra, so decoding an item and encoding it
 // again loses nothing. To edit an item, decode it, change the struct and call [New].
+// Items, lists and [Content] have the methods of encoding/json; the JSON of a struct is
+// that of the item which [New] makes of it.
 //
 // The package is lenient when it reads and strict when it writes. It keeps types,
 // members and enum values that it does not know, and never reports them as errors.

@@ -5,6 +5,8 @@ package item_test
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"testing"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -154,5 +156,60 @@ func TestContentJSON(t *testing.T) {
 	}
 	if _, err := item.Parts(&item.UnknownPart{Raw: "{"}).JSON(); err == nil {
 		t.Error("a part that is not JSON was encoded")
+	}
+}
+
+// W8 G8: what has the methods of encoding/json comes back as it was, members without a field
+// included, also into a value that held something else. A struct by itself is an error, as it
+// would be written by the names of its Go fields.
+func TestJSONOfStructs(t *testing.T) {
+	list := item.NewList(item.User("a"), parse(t, `{"type":"zebra","n":1.50}`))
+	tools, err := item.ParseTool([]byte(`{"type":"function","name":"f","parameters":{"b":1,"a":2},"strict":null,"x":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]interface {
+		json.Marshaler
+		json.Unmarshaler
+	}{
+		"list": list, "content": &item.Content{Parts: []item.Part{&item.InputText{Text: "x"}, &item.UnknownPart{Raw: `{"type":"tomorrow","n":1}`}}}, "text": &item.Content{Text: "x"},
+		"request":  &api.Request{Model: "m", Tools: []item.Tool{tools}, MaxOutputTokens: new(int64(5)), Input: list, Extra: item.Extra{{Name: "y", Value: "[1]"}}},
+		"response": &api.Response{ID: "r", Output: []item.Item{item.Assistant("x")}, Usage: &api.Usage{InputTokens: 1}, Extra: item.Extra{{Name: "y", Value: "[1]"}}},
+		"usage":    &api.Usage{InputTokens: 1, Extra: item.Extra{{Name: "y", Value: "[1]"}}},
+	} {
+		want, err := json.Marshal(v)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, into := range []string{"empty", "full"} {
+			got := reflect.New(reflect.TypeOf(v).Elem())
+			if into == "full" {
+				got.Elem().Set(reflect.ValueOf(v).Elem())
+			}
+			if err := json.Unmarshal(want, got.Interface()); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			if again, err := json.Marshal(got.Interface()); err != nil || string(again) != string(want) {
+				t.Errorf("%s: %v\n%s\n%s", name, err, want, again)
+			}
+		}
+		for _, bad := range []string{`{"a":`, `5`} {
+			if err := v.UnmarshalJSON([]byte(bad)); err == nil {
+				t.Errorf("%s: %s is read", name, bad)
+			}
+		}
+	}
+	for _, v := range []any{&item.FunctionTool{Name: "f"}, item.FunctionCall{}, &item.Message{}, []item.Part{&item.InputText{}}, &api.TextFormat{}} {
+		if text, err := json.Marshal(v); err == nil || !strings.Contains(err.Error(), "item.New or item.ToolJSON") {
+			t.Errorf("%T: %s, %v", v, text, err)
+		}
+	}
+	if got, err := item.ToolJSON(tools); err != nil || got != `{"type":"function","name":"f","parameters":{"b":1,"a":2},"strict":null,"x":1}` {
+		t.Errorf("%s, %v", got, err)
+	}
+	for _, bad := range []item.Tool{nil, (*item.MCPTool)(nil), &item.UnknownTool{}, &item.UnknownTool{Raw: "{"}} {
+		if got, err := item.ToolJSON(bad); err == nil {
+			t.Errorf("%T: %s", bad, got)
+		}
 	}
 }

@@ -98,6 +98,13 @@ func (j JSON) WithHalf(half string) JSON {
 // written was absent, so that encoding leaves it out again.
 type Extra []Member
 
+// MarshalJSON is an error, so that encoding/json does not write the struct that the Extra is
+// in by the names of its Go fields, which no endpoint knows. [New] makes the JSON of an item,
+// and [ToolJSON] that of a tool.
+func (Extra) MarshalJSON() ([]byte, error) { return nil, errGoNames }
+
+var errGoNames = errors.New("item: a struct with an Extra has no JSON of its own: make it with item.New or item.ToolJSON, or encode the request, the response or the item that it is part of")
+
 // Member is the name of a member and its value.
 type Member struct {
 	Name  string

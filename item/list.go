@@ -303,3 +303,20 @@ func (l *List) AppendJSON(dst []byte) ([]byte, error) {
 func (l *List) MarshalJSON() ([]byte, error) {
 	return l.AppendJSON(make([]byte, 0, l.Size()))
 }
+
+// UnmarshalJSON replaces the list by the items of a JSON array. A null gives an empty
+// list.
+func (l *List) UnmarshalJSON(data []byte) error {
+	if l == nil {
+		return errNil
+	}
+	var items []Item
+	if string(data) != "null" {
+		var err error
+		if items, err = ParseList(string(data)); err != nil {
+			return err
+		}
+	}
+	*l = *NewList(items...)
+	return nil
+}

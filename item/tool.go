@@ -104,6 +104,15 @@ func ParseTool(data []byte) (Tool, error) {
 	return parseTool(value)
 }
 
+// ToolJSON returns the JSON of a definition, as it is sent.
+func ToolJSON(t Tool) (JSON, error) {
+	if nils.Is(t) {
+		return "", errNil
+	}
+	text, err := appendTool(nil, t)
+	return JSON(text), err
+}
+
 // parseTool reads a tool definition from validated text.
 func parseTool(s string) (Tool, error) {
 	if s[0] != '{' {

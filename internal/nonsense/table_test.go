@@ -288,6 +288,7 @@ var functions = []function{
 	{"item", "ListBody", item.ListBody},
 	{"item", "NewHolder", item.NewHolder},
 	{"item", "ParseTool", item.ParseTool},
+	{"item", "ToolJSON", item.ToolJSON},
 	{"item", "MissingOption", item.MissingOption},
 	{"item", "FormatGrammar", item.FormatGrammar},
 	{"item", "ParseCustomFormat", item.ParseCustomFormat},
