@@ -206,6 +206,22 @@ func changeOf(arguments string) []shownLine {
 	return nil
 }
 
+// writtenTo returns the lines that a call adds to a file, as a diff, if its arguments are a path and a content and no more.
+func writtenTo(arguments string) []shownLine {
+	args, err := item.Parse([]byte(arguments))
+	if err != nil {
+		return nil
+	}
+	names := memberNames(args.JSON())
+	slices.Sort(names)
+	content, _ := args.Member("content")
+	text, isText := content.Unquote()
+	if !isText || !slices.Equal(names, []string{"content", "path"}) {
+		return nil
+	}
+	return replacement{replace: text}.lines("   | ")
+}
+
 // painted returns a part of a line in its colour, with the marked words in reverse.
 func painted(text, colour string, words []tui.Span, from, to int) string {
 	if colour == "" || from == to {

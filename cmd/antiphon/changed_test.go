@@ -120,6 +120,7 @@ func TestResultShowsChange(t *testing.T) {
 		{"function", arguments(t, "input", patch), "   | \x1b[1m*** Update File: a.go\x1b[0m\n", nil, false},
 		{"operation", arguments(t, "type", "update_file", "path", "a", "diff", "@@\n-x y\n+x z"), "   | \x1b[31m-x \x1b[7my\x1b[27m\x1b[0m\n", nil, false},
 		{"edit", arguments(t, "path", "a", "find", "x = 1", "replace", "x = 2"), "   | \x1b[32m+x = \x1b[7m2\x1b[27m\x1b[0m\n", nil, false},
+		{"append", arguments(t, "path", "a", "content", "one\ntwo\n"), "   | \x1b[32m+one\x1b[0m\n   | \x1b[32m+two\x1b[0m\n", nil, false},
 		{"asked", patch, "", &session.Approval{Allowed: true, From: atTerminal}, false},
 		{"rule", patch, "+\x1b[7mnew", &session.Approval{Allowed: true, By: "a rule"}, false},
 		{"other", `{"path":"a"}`, "", nil, false},

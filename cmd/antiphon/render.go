@@ -572,7 +572,11 @@ func (p *printer) change(call *agent.KnownCall) {
 	if v := call.Verdict; !p.again && v != nil && v.From == atTerminal && !call.Edited {
 		return
 	}
-	lines := changeOf(p.hide(call.Arguments))
+	arguments := p.hide(call.Arguments)
+	lines := changeOf(arguments)
+	if lines == nil {
+		lines = writtenTo(arguments)
+	}
 	more := 0
 	if !p.whole && len(lines) > mostChanged {
 		lines, more = lines[:mostChanged], len(lines)-mostChanged
