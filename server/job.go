@@ -102,12 +102,12 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 		return nil
 	case errors.Is(err, ErrCancelled):
 		if j.accepted {
-			s.stop(j)
+			s.stopOrQuit(j)
 		}
 		return nil
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		if j.accepted {
-			s.stop(j)
+			s.stopOrQuit(j)
 		}
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	}
 	j.w.reopen() // the failure is sent without the part that could not be written
 	if j.w.Fail(cmp.Or(told.Code, serverError), told.Message) != nil {
-		s.stop(j)
+		s.stopOrQuit(j)
 	}
 	return nil
 }
@@ -379,7 +379,8 @@ func (j *job) wake() {
 // If the store refuses a success, settle returns the error, and the response can
 // still fail: nobody has read of the success. A failure or a cancellation that the
 // store refuses is final all the same. The job then stays, so that this end can be
-// read and stored later.
+// read and stored later. But a [Resumer] goes on with a background response that it does not know
+// to be cancelled: settle returns the error of that, too.
 func (s *Server) settle(j *job, final *api.Response, free func(), last ...api.Event) error {
 	j.settling.Lock()
 	defer j.settling.Unlock()
@@ -423,7 +424,8 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 		rec.Events = slices.Concat(rec.Events, c.writing, c.pending, last)
 	}
 	if err := s.save(j, rec); err != nil {
-		if final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
+		goesOn := final.Status == item.StatusCancelled && rec.Background && s.resumer() != nil
+		if goesOn || final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
 			return rec, false, err
 		}
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
@@ -495,17 +497,26 @@ func (s *Server) keep(j *job, rec StoredObject) error {
 	return s.store().Put(ctx, rec)
 }
 
-// stop ends a response in its current state, unless it has ended.
-func (s *Server) stop(j *job) {
+// stop ends a response in its current state, unless it has ended. It fails if the response goes on.
+func (s *Server) stop(j *job) error {
 	j.mu.Lock()
 	r := *j.rec.Response
 	j.mu.Unlock()
 	r.Status = item.StatusCancelled
 	if err := s.settle(j, &r, func() {}); err != nil && !errors.Is(err, ErrCancelled) {
-		s.logf("antiphon server: %v", err)
+		return fmt.Errorf("cancelling %s: %w", j.id, err)
 	}
 	if j.cancel != nil {
 		j.cancel()
+	}
+	return nil
+}
+
+// stopOrQuit ends a response whose backend has returned. If the store refuses that, it is left as it is.
+func (s *Server) stopOrQuit(j *job) {
+	if err := s.stop(j); err != nil {
+		s.logf("antiphon server: %v", err)
+		j.quit()
 	}
 }
 

@@ -179,7 +179,9 @@ func (s *Server) cancel(c *call) *Error {
 	case !rec.Background:
 		return Invalid("", "", "Cannot cancel a synchronous response.")
 	case j != nil:
-		s.stop(j)
+		if err := s.stop(j); err != nil {
+			return s.failure(err)
+		}
 		rec = j.record()
 	case !ended(rec.Response) && s.resumer() != nil:
 		if rec, wrong = s.stopElsewhere(c.r.Context(), rec.ID()); wrong != nil {
@@ -205,7 +207,9 @@ func (s *Server) remove(c *call) *Error {
 		j.mu.Unlock()
 		s.repay(j) // nothing is owed any more
 		if j.rec.Background || j.key != nil {
-			s.stop(j)
+			if err := s.stop(j); err != nil {
+				return s.failure(err)
+			}
 		}
 	}
 	s.forgetKey(c.ids[0])

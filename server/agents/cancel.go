@@ -44,8 +44,11 @@ func (b *Backend) asksEnd(ctx context.Context, id string) error {
 		Delivered: session.Delivered{Key: cancelKey(id), By: cmp.Or(b.By, "a client"), From: "cancel"},
 		Bodies:    []session.Body{session.StopAsked{Why: string(agent.StopRequested), Run: runOf(s.Log()[min(seq, int64(len(s.Log()))):])}},
 	}
-	if _, err = s.Deliver(ctx, d); errors.Is(err, session.ErrKeyUsed) { // for an earlier run
-		err = nil
+	switch _, err = s.Deliver(ctx, d); {
+	case errors.Is(err, session.ErrKeyUsed): // for an earlier run
+		return nil
+	case errors.Is(err, session.ErrNotFound):
+		return server.ErrNotFound
 	}
 	return err
 }

@@ -40,12 +40,14 @@ func (b *Backend) Put(ctx context.Context, rec server.StoredObject) error {
 	case run != nil && run.seq == 0:
 		return b.begin(ctx, run, rec.Response, rec.Background)
 	case run != nil && rec.Response.Status == item.StatusCancelled: // the run is told, and writes the end
+		if run.queued { // also if this server ends before the worker has read it
+			if err := b.asksEnd(ctx, run.id); err != nil && !errors.Is(err, server.ErrNotFound) { // deleted at another server
+				return err
+			}
+		}
 		b.mu.Lock()
 		run.decided = &rec
 		b.mu.Unlock()
-		if run.queued { // also if this server ends before the worker has read it
-			return b.asksEnd(ctx, run.id)
-		}
 		return nil
 	case run != nil && final:
 		return b.ended(ctx, run, rec.Response)

@@ -239,6 +239,60 @@ func TestQueueCancelBeforeRun(t *testing.T) {
 	}
 }
 
+// deaf is a store that takes no deliveries.
+type deaf struct {
+	queues
+	deaf atomic.Bool
+}
+
+func (q *deaf) Deliver(ctx context.Context, id string, d session.Delivery) (session.Receipt, error) {
+	if q.deaf.Load() {
+		return session.Receipt{}, errors.New("the store failed")
+	}
+	return q.queues.Deliver(ctx, id, d)
+}
+
+// A client reads of no cancel that the store refused: the response goes on, also at the next server.
+func TestQueueCancelRefused(t *testing.T) {
+	var q *deaf
+	h := queued(t, "", "turn\n  say Yes.\n", func(b *agents.Backend) {
+		q = &deaf{queues: b.Store.(queues)}
+		b.Store = q
+	})
+	r := h.create(background)
+	h.left(r.ID)
+	_, free := h.hold(r.ID)
+	q.deaf.Store(true)
+	if status, body := h.send(http.MethodPost, "responses/"+r.ID+"/cancel", ""); status != http.StatusInternalServerError {
+		t.Errorf("%d %s", status, body)
+	}
+	if now := h.get(r.ID); now.Status != item.StatusQueued && now.Status != item.StatusInProgress {
+		t.Errorf("%s %+v", now.Status, now.Error)
+	}
+	free()
+	h.end()
+	h.works(false, nil)
+	if r = h.again(nil).ended(r.ID); r.Status != item.StatusCompleted {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+}
+
+// A response whose session was deleted beside its server can be cancelled, and is not found then.
+func TestQueueCancelDeleted(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	if err := h.store.Delete(t.Context(), sessionOf(r.ID)); err != nil {
+		t.Fatal(err)
+	}
+	if status, body := h.send(http.MethodPost, "responses/"+r.ID+"/cancel", ""); status != http.StatusOK && status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := h.send(http.MethodGet, "responses/"+r.ID, ""); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // A cancel that waits for the session ends the response in the next server, also if no worker ever runs.
 func TestQueueCancelLater(t *testing.T) {
 	h := queued(t, "", "turn\n  say Yes.\n", nil)
