@@ -17,7 +17,10 @@ import (
 func (s *Server) endAllLeft(ctx context.Context, p ProgressStore) {
 	ids, err := p.Left(ctx)
 	for _, id := range ids {
-		if _, _, wrong := s.lookUp(ctx, id, item.StatusFailed); !errors.Is(wrong, ErrNotFound) {
+		if s.job(id) != nil {
+			continue // its end is owed
+		}
+		if _, wrong := s.endLeft(ctx, p, id, false, heardOf); !errors.Is(wrong, ErrNotFound) {
 			err = errors.Join(err, wrong)
 		}
 	}
@@ -27,14 +30,24 @@ func (s *Server) endAllLeft(ctx context.Context, p ProgressStore) {
 }
 
 // endLeft stores the end of a response that its server left: it is incomplete, with what was
-// complete, or cancelled. Before that it becomes a part of its conversation, so that a failure
-// between the two is made up for.
-func (s *Server) endLeft(ctx context.Context, p ProgressStore, id string, cancelled bool) (StoredObject, error) {
+// complete, or cancelled. Before that it becomes a part of its conversation if joins says so, so
+// that a failure between the two is made up for.
+func (s *Server) endLeft(ctx context.Context, p ProgressStore, id string, cancelled bool, joins func(StoredObject) bool) (StoredObject, error) {
 	return p.EndLeft(ctx, id, func(rec StoredObject) (StoredObject, error) {
 		rec = left(rec, cancelled)
+		if !joins(rec) {
+			return rec, nil
+		}
 		return rec, s.growLeft(ctx, p, rec)
 	})
 }
+
+// askedFor is for a response that a client asks for.
+func askedFor(StoredObject) bool { return true }
+
+// heardOf reports whether the client of a response that nobody asks for must have heard of it. If it
+// has not, it asks the same again, and a model would read the input twice.
+func heardOf(rec StoredObject) bool { return rec.Background || len(rec.Response.Output) > 0 }
 
 // growLeft adds a response that its server left to its conversation, unless this one went on
 // without it.

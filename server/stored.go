@@ -74,7 +74,7 @@ func (s *Server) interrupt(ctx context.Context, id, status string) (StoredObject
 		if err != nil || s.job(id) != nil || ended(rec.Response) {
 			return rec, err
 		}
-		return s.endLeft(ctx, p, id, status == item.StatusCancelled && rec.Background)
+		return s.endLeft(ctx, p, id, status == item.StatusCancelled && rec.Background, askedFor)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

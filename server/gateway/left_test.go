@@ -149,6 +149,10 @@ type watched struct {
 	entries, locks map[string]int
 }
 
+func old() *watched {
+	return &watched{wholeStore: agenttest.StepStore(nil, nil).(wholeStore), entries: map[string]int{}, locks: map[string]int{}}
+}
+
 func (*watched) Place() string { return "memory" }
 func (*watched) Close() error  { return nil }
 
@@ -199,7 +203,7 @@ func (w *watched) taken(id string) string {
 // locked. Of a response without an end, only what it does not share with another session is read.
 func TestLeftReadsLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in := &watched{wholeStore: agenttest.StepStore(nil, nil).(wholeStore), entries: map[string]int{}, locks: map[string]int{}}
+		in := old()
 		talk := server.StoredObject{Conversation: &api.Conversation{ID: "conv_long"}}
 		for range 20 {
 			talk.Input = append(talk.Input, item.User("x"))

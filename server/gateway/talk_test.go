@@ -6,6 +6,7 @@ package gateway_test
 import (
 	"errors"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,11 +17,12 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // leave stores a response in a conversation, as its server left it when it was killed: without
-// an end.
-func leave(t *testing.T, in *stepped) {
+// an end, and with some output.
+func leave(t *testing.T, in store.Store, output ...item.Item) {
 	t.Helper()
 	killed := &gateway.Store{In: in}
 	talk := server.StoredObject{Conversation: &api.Conversation{ID: "conv_1", Metadata: "{}"}, Input: []item.Item{item.Must(&item.Message{ID: "msg_1", Role: item.RoleUser, Content: item.Text("before")})}}
@@ -31,7 +33,12 @@ func leave(t *testing.T, in *stepped) {
 	if err := errors.Join(killed.Put(t.Context(), talk), killed.Put(t.Context(), begun)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(killed.AddOutput(t.Context(), "resp_left", 0, item.Assistant("half")), killed.Close()); err != nil {
+	for i, it := range output {
+		if err := killed.AddOutput(t.Context(), "resp_left", i, it); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := killed.Close(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -49,7 +56,7 @@ func failing(fail func(verb string) error) *stepped {
 }
 
 // serveIn serves a gateway with a store of sessions.
-func serveIn(t *testing.T, in *stepped) *world {
+func serveIn(t *testing.T, in store.Store) *world {
 	t.Helper()
 	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, says(t, "answer").URL, false)}}}
 	keep := &gateway.Store{In: in}
@@ -106,7 +113,7 @@ func TestLeftInConversation(t *testing.T) {
 		"before next answer":            {next, get, get},
 	} {
 		in := steps()
-		leave(t, in)
+		leave(t, in, item.Assistant("half"))
 		w := serveIn(t, in)
 		for _, do := range does {
 			do(w)
@@ -129,7 +136,7 @@ func TestLeftFails(t *testing.T) {
 			}
 			return nil
 		})
-		leave(t, in)
+		leave(t, in, item.Assistant("half"))
 		w := serveIn(t, in)
 		writes.Store(-1)
 		for range 3 {
@@ -187,5 +194,27 @@ func TestItemFails(t *testing.T) {
 	}
 	if last := events[len(events)-1]; last.Type != api.EventFailed || items != 1 || strings.Count(last.JSON(), `"one"`) != 1 {
 		t.Errorf("%d items ended before %s", items, last.JSON())
+	}
+}
+
+// A response that nobody asks for ends after a day. If it has no output, its client may never have heard of it
+// and asked again, so its input does not join the conversation.
+func TestLeftUnheard(t *testing.T) {
+	for want, output := range map[string][]item.Item{"before": nil, "before asked half": {item.Assistant("half")}} {
+		in := old()
+		leave(t, in, output...)
+		w := serveIn(t, in)
+		w.said()                     // looking for such responses begins with a request
+		for len(listed(t, in)) > 1 { // lists omit a response that has ended
+			runtime.Gosched()
+		}
+		if got := w.said(all...); got != want {
+			t.Errorf("the conversation is %q, want %q", got, want)
+		}
+		code, _, text := w.ask(http.MethodGet, "/responses/resp_left", "")
+		if code != http.StatusOK || !strings.Contains(text, `"incomplete"`) {
+			t.Errorf("%d %s", code, text)
+		}
+		w.create(`{"model":"m","input":"next","previous_response_id":"resp_left"}`)
 	}
 }
