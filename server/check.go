@@ -177,20 +177,27 @@ func checkParts(at string, c item.Content) *Error {
 		if !ok || !strings.HasPrefix(img.ImageURL, "data:") {
 			continue
 		}
-		at := fmt.Sprintf("%s[%d].image_url", at, i)
-		mediaType, payload, ok := item.CutDataURI(img.ImageURL)
-		if !ok {
-			return Invalid("invalid_base64", at, "Invalid '%s': %.60q is not a base64 data URI.", at, img.ImageURL)
+		if wrong := checkImage(fmt.Sprintf("%s[%d].image_url", at, i), img.ImageURL); wrong != nil {
+			return wrong
 		}
-		data, err := base64.StdEncoding.Strict().DecodeString(payload)
-		if err != nil {
-			return Invalid("invalid_base64", at, "Invalid '%s': %v.", at, err)
-		}
-		mediaType, _, _ = strings.Cut(mediaType, ";")
-		if real := http.DetectContentType(data); real != mediaType || !strings.HasPrefix(real, "image/") {
-			return Invalid("invalid_image_format", at,
-				"Invalid '%s': the image data you provided does not represent a valid image: declared as %s, found %s.", at, mediaType, real)
-		}
+	}
+	return nil
+}
+
+// checkImage checks the data of an image.
+func checkImage(at, uri string) *Error {
+	mediaType, payload, ok := item.CutDataURI(uri)
+	if !ok {
+		return Invalid("invalid_base64", at, "Invalid '%s': %.60q is not a base64 data URI.", at, uri)
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(payload)
+	if err != nil {
+		return Invalid("invalid_base64", at, "Invalid '%s': %v.", at, err)
+	}
+	mediaType, _, _ = strings.Cut(mediaType, ";")
+	if real := http.DetectContentType(data); real != mediaType || !strings.HasPrefix(real, "image/") {
+		return Invalid("invalid_image_format", at,
+			"Invalid '%s': the image data you provided does not represent a valid image: declared as %s, found %s.", at, mediaType, real)
 	}
 	return nil
 }

@@ -317,6 +317,9 @@ func (in *inliner) content(c item.Content, member string) (item.Content, error) 
 			if data == "" {
 				continue
 			}
+			if wrong := checkImage(param, data); wrong != nil {
+				return c, wrong
+			}
 			with := *p
 			with.FileID, with.ImageURL, with.Extra = "", data, slices.Clone(p.Extra)
 			with.Extra.Delete("image_url") // a null

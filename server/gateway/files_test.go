@@ -234,3 +234,30 @@ func TestFilesHeld(t *testing.T) {
 		runtime.Gosched()
 	}
 }
+
+// A file that is no image is refused where it is named as one, like data that is none, and not added to a
+// conversation whose requests an upstream would refuse from then on.
+func TestFilesNoImage(t *testing.T) {
+	w, end := onDisk(t, filepath.Join(t.TempDir(), "s.db"), says(t, "Yes."))
+	defer end()
+	_, _, body := w.ask(http.MethodPost, "/conversations", "{}")
+	talk, err := item.Parse([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"notes.txt": "The first.", "notes.png": "The first.", "cut.png": "\x89PNG"} {
+		list := `[{"role":"user","content":[{"type":"input_text","text":"Look."},{"type":"input_image","detail":"auto","file_id":"` + w.uploaded(name, content) + `"}]}]}`
+		if _, got := w.refused(`{"model":"m","input":`+list, http.StatusBadRequest); text(got, "code") != "invalid_image_format" || text(got, "param") != "input[0].content[1].file_id" {
+			t.Errorf("%s: %s", name, got.JSON())
+		}
+		for _, path := range []string{"/conversations", "/conversations/" + text(talk, "id") + "/items"} {
+			code, _, text := w.ask(http.MethodPost, path, `{"items":`+list)
+			if code != http.StatusBadRequest || !strings.Contains(text, "invalid_image_format") || !strings.Contains(text, "items[0].content[1].file_id") {
+				t.Errorf("%s at %s: %d %s", name, path, code, text)
+			}
+		}
+	}
+	if code, _, text := w.ask(http.MethodGet, "/conversations/"+text(talk, "id")+"/items", ""); code != http.StatusOK || !strings.Contains(text, `"data":[]`) {
+		t.Errorf("%d %s", code, text)
+	}
+}
