@@ -63,8 +63,9 @@ type Request struct {
 	previous     string // the stored object that the request continues, or ""
 	conversation string // reserved by this request until it is released
 	streamID     string // of a WebSocket
-	files        int64  // the size of the content of the files that it names
-	drop         func() // gives the memory for them back
+	// outlive keeps the memory for the files that it names until ctx is done, and not only as long as the
+	// client waits.
+	outlive func(ctx context.Context) error
 }
 
 // own returns the request's own input.

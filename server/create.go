@@ -96,8 +96,7 @@ func (s *Server) createDetached(c *call, r *Request, k *keyed) *Error {
 	lifetime := s.living()
 	s.mu.Unlock()
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.r.Context()))
-	r.drop()
-	if err := Hold(ctx, r.files); err != nil { // the content of files is needed when the client is gone, too
+	if err := r.outlive(ctx); err != nil { // the content of files is needed when the client is gone, too
 		cancel(nil)
 		s.running.Done()
 		s.leave(j)

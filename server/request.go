@@ -59,9 +59,17 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		history, input, wrong = s.recall(ctx, r, input)
 	}
 	if wrong == nil {
-		held, drop := context.WithCancel(ctx)
-		r.drop = drop
-		input, r.files, wrong = s.withFiles(held, input, "input")
+		held, drop := context.WithCancel(context.WithoutCancel(ctx))
+		stop := context.AfterFunc(ctx, drop)
+		var bytes int64
+		input, bytes, wrong = s.withFiles(held, input, "input")
+		r.outlive = func(ctx context.Context) error {
+			if stop() {
+				context.AfterFunc(ctx, drop)
+				return nil
+			}
+			return Hold(ctx, bytes) // the client is gone already
+		}
 	}
 	if wrong == nil {
 		wrong = mayAnswer(ctx, input, "input")

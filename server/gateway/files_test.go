@@ -12,7 +12,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -203,7 +202,7 @@ func TestFilesOfProjects(t *testing.T) {
 	}
 }
 
-// What a request in the background names counts as long as the response is made. V5
+// What a request in the background names counts once, as long as the response is made. V5
 func TestFilesHeld(t *testing.T) {
 	stall := make(chan struct{})
 	up := agenttest.NewServer(t)
@@ -212,26 +211,30 @@ func TestFilesHeld(t *testing.T) {
 	})
 	w, end := onDisk(t, filepath.Join(t.TempDir(), "s.db"), up)
 	defer end()
-	var held atomic.Int64
+	var taken atomic.Int64
+	given := make(chan int64, 10)
 	w.wrap(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 			next.ServeHTTP(out, r.WithContext(server.WithHold(r.Context(), func(ctx context.Context, n int64) error {
-				held.Add(n)
-				context.AfterFunc(ctx, func() { held.Add(-n) })
+				taken.Add(n)
+				context.AfterFunc(ctx, func() { given <- n })
 				return nil
 			})))
 		})
 	})
 	made := w.create(strings.Replace(naming(w.uploaded("one.txt", strings.Repeat("x", 3000))), "{", `{"background":true,`, 1))
-	for held.Load() != 4000 { // that of the request is given back
-		runtime.Gosched()
+	if code, _, text := w.ask(http.MethodGet, "/responses/"+made.ID, ""); code != http.StatusOK { // the first request has ended
+		t.Errorf("%d %s", code, text)
+	}
+	if len(given) > 0 {
+		t.Error("the memory is given back before the response has ended")
 	}
 	close(stall)
 	if got, err := w.typed().Wait(t.Context(), made.ID); err != nil || got.Text() != "Yes." {
 		t.Errorf("%v %v", got, err)
 	}
-	for held.Load() != 0 {
-		runtime.Gosched()
+	if n := <-given; n != 4000 || taken.Load() != n {
+		t.Errorf("%d bytes are given back of %d", n, taken.Load())
 	}
 }
 
