@@ -209,12 +209,15 @@ func TestKeysApart(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the old key is still there")
 	}
+	if got := keys("red"); len(got) != 1 || got[0] == red[0] {
+		t.Errorf("keys of red: %q, want that of the claim", got)
+	}
 	release()
 	if err := later.Close(); err != nil {
 		t.Error(err)
 	}
-	if got := keys("red"); len(got) != 1 || got[0] == red[0] {
-		t.Errorf("keys of red: %q, want that of the claim", got)
+	if got := keys("red"); len(got) != 0 {
+		t.Errorf("keys of red: %q after a claim without a response", got)
 	}
 	if got := keys("blue"); !slices.Equal(got, blue) {
 		t.Errorf("keys of blue: %q, want %q", got, blue)

@@ -111,7 +111,11 @@ func (b *Book) Claim(ctx context.Context, key, body string) (made string, name f
 		b.mu.Lock()
 		delete(b.claimed, begun)
 		b.mu.Unlock()
-		if err := unlock(); err != nil && b.Log != nil {
+		var err error
+		if begun == "" && len(s.Log()) == 0 { // the request was refused. A claim that waits makes the session again
+			err = b.In.Delete(context.WithoutCancel(ctx), in)
+		}
+		if err = errors.Join(err, unlock()); err != nil && b.Log != nil {
 			b.Log(err)
 		}
 	}, nil

@@ -84,7 +84,14 @@ func TestClaimBesideSweep(t *testing.T) {
 // A sweep removes the keys that are old, and leaves those for which a response begins. V4
 func TestSweep(t *testing.T) {
 	b, _, keys := open(t)
-	claim(t, b, "old")()
+	_, name, release, err := b.Claim(t.Context(), "old", "body")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := name(t.Context(), "resp_1"); err != nil {
+		t.Fatal(err)
+	}
+	release()
 	old := keys()
 	defer claim(t, b, "claimed")()
 	all := keys()
@@ -101,5 +108,38 @@ func TestSweep(t *testing.T) {
 		if got := keys(); !slices.Equal(got, step.want) {
 			t.Errorf("after %v the keys are %q, want %q", step.after, got, step.want)
 		}
+	}
+}
+
+// A key whose request was refused leaves nothing, and who waited for it has it.
+func TestRefusedLeavesNothing(t *testing.T) {
+	b, _, keys := open(t)
+	_, _, release, err := b.Claim(t.Context(), "k", "body")
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := make(chan error, 1)
+	go func() {
+		_, name, release, err := b.Claim(context.Background(), "k", "other body")
+		if err == nil {
+			err = name(context.Background(), "resp_1")
+			release()
+		}
+		second <- err
+	}()
+	release()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	_, _, release, err = b.Claim(t.Context(), "junk", "body")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if ids := keys(); len(ids) != 1 {
+		t.Errorf("keys: %q, want that of the second claim", ids)
+	}
+	if made, _, _, err := b.Claim(t.Context(), "k", "other body"); err != nil || made != "resp_1" {
+		t.Error(made, err)
 	}
 }
