@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -339,13 +340,16 @@ func (p *passage) askOne(ctx context.Context, u *upstream, more bool) error {
 // upstreams can be asked, the events that begin a response wait for those that follow.
 func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, more bool) (failure error) {
 	ctx, meta := endpoint.WithMeta(ctx)
+	ctx, asked := asking(ctx, meta)
 	ctx = transport.Passing(ctx, func() { _ = p.w.Flush() }) // Relay returns the error
 	attempt := p.record.begin(u)
 	made := meter{}
 	defer func() {
 		if failure != nil {
 			attempt.fail("failed", failure)
-			p.estimate(ctx, u, req, &made)
+			if made.begun || ctx.Err() != nil && asked() && !errors.As(failure, new(*endpoint.RefusedError)) {
+				p.estimate(u, req, &made)
+			}
 		}
 		u.breaker.note(p.b.now(), failure)
 	}()
@@ -437,10 +441,37 @@ func (m *meter) hear(ev *api.Event) {
 	m.bytes += len(ev.Delta)
 }
 
+// asking returns a context for requests to an upstream, and what tells whether the last one may have
+// been received and not been refused. It is not while there is no connection for it, nor between a
+// refusal and the next attempt.
+func asking(ctx context.Context, meta *endpoint.Meta) (context.Context, func() bool) {
+	var mu sync.Mutex
+	connects, answers := false, 0 // a connection is looked for, and how many answers came before
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) {
+			_, n := meta.RequestID()
+			mu.Lock()
+			defer mu.Unlock()
+			connects, answers = true, n
+		},
+		WroteHeaders: func() {
+			mu.Lock()
+			defer mu.Unlock()
+			connects = false
+		},
+	})
+	return ctx, func() bool {
+		_, n := meta.RequestID()
+		mu.Lock()
+		defer mu.Unlock()
+		return !connects && !(n > answers && meta.Latest().Status >= http.StatusBadRequest)
+	}
+}
+
 // estimate counts what an answer used that broke off, because the client left or the stream
-// ended, when the upstream does not say it. A request that was refused used nothing.
-func (p *passage) estimate(ctx context.Context, u *upstream, req *api.Request, made *meter) {
-	if made.counted || !made.begun && ctx.Err() == nil {
+// ended, when the upstream does not say it.
+func (p *passage) estimate(u *upstream, req *api.Request, made *meter) {
+	if made.counted {
 		return
 	}
 	in := estimate.Tokens(p.r.Object.JSON())
