@@ -455,11 +455,15 @@ func (s *Server) owe(j *job, owed bool) {
 	j.owed = owed
 }
 
-// repay stores the end of a response that the store has refused before.
+// repay stores the end of a response that the store has refused before, unless another server
+// has stored one.
 func (s *Server) repay(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.owed || s.keep(j, j.rec) != nil {
+	if !j.owed {
+		return
+	}
+	if err := s.keep(j, j.rec); err != nil && !errors.Is(err, ErrEnded) {
 		return
 	}
 	s.owe(j, false)

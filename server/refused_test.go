@@ -144,6 +144,43 @@ func TestBareError(t *testing.T) {
 	}
 }
 
+// A server that has lost a response to another one, which has ended it, tells what that one stored, and
+// does not try to store its own end for ever. V2
+func TestEndedElsewhere(t *testing.T) {
+	puts := 0
+	store := &failing{f: func(rec server.StoredObject) error {
+		if rec.Response.Status != item.StatusInProgress {
+			puts++
+			return fmt.Errorf("the session is locked by another process: %w", server.ErrEnded)
+		}
+		return nil
+	}}
+	s := &server.Server{Store: store, ErrorLog: log.New(new(bytes.Buffer), "", 0)}
+	s.Backend = server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
+		_ = w.Begin("resp_a")
+		return w.Text("x")
+	})
+	_, _ = call(s, http.MethodPost, "responses", `{"model":"m","input":"x"}`)
+	rec, err := store.Get(t.Context(), "resp_a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := *rec.Response
+	other.Status = item.StatusIncomplete
+	rec.Response = &other
+	if err := store.Memory.Put(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, got := call(s, http.MethodGet, "responses/resp_a", ""); !strings.Contains(got, `"status":"incomplete"`) {
+			t.Errorf("GET tells %s", got)
+		}
+	}
+	if puts > 3 { // the end, the failure, and once more
+		t.Errorf("the end was stored %d times", puts)
+	}
+}
+
 // A response whose end the store refused can be deleted.
 func TestDeleteRefused(t *testing.T) {
 	s := &server.Server{ErrorLog: log.New(new(bytes.Buffer), "", 0)}

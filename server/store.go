@@ -109,6 +109,11 @@ type ProgressStore interface {
 	Left(ctx context.Context) (ids []string, err error)
 }
 
+// ErrEnded means that another server over the same store has ended a response, after the one that
+// made it had lost it. [Store.Put] may return it for the end of a response. The client that waits is told that the
+// response has failed, and later ones what is stored.
+var ErrEnded = errors.New("another server has ended the response")
+
 // ErrNotFound means that a store has no object or item with the id.
 var ErrNotFound = errors.New("not found")
 

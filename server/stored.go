@@ -39,7 +39,7 @@ func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObje
 	j := s.job(id)
 	if j != nil {
 		s.repay(j)
-		if rec := j.record(); rec.Response != nil {
+		if rec := j.record(); rec.Response != nil && s.job(id) == j {
 			return rec, j, nil
 		}
 	}

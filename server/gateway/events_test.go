@@ -259,6 +259,37 @@ func TestLeftBeforeItsEvents(t *testing.T) {
 	}
 }
 
+// A response whose kept events make no sense ends all the same, once.
+func TestLeftWithOddEvents(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec := server.StoredObject{Response: begun(t, "resp_left"), Background: true, Streamed: true, Input: []item.Item{item.User("x")}}
+	odd, err := api.ParseEventString(`{"type":"response.output_text.delta","sequence_number":7,"item_id":"msg_1","output_index":3,"content_index":2,"delta":"x"}`)
+	if err := errors.Join(err, keep.Put(t.Context(), rec), keep.AddEvents(t.Context(), "resp_left", 0, []api.Event{odd}, false), keep.Close()); err != nil {
+		t.Fatal(err)
+	}
+	w := sharing(t, in, says(t, "Yes.").URL)
+	entries := func() (n int64) {
+		for info, err := range in.List(t.Context(), session.Query{Archived: true}) {
+			if n += info.Entries; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return n
+	}
+	first := int64(0)
+	for i := range 3 {
+		if got, err := w.typed().Retrieve(t.Context(), "resp_left", nil); err != nil || got.Status != item.StatusIncomplete {
+			t.Errorf("%v %v", got, err)
+		}
+		if n := entries(); i == 0 {
+			first = n
+		} else if n != first {
+			t.Errorf("%d entries, then %d", first, n)
+		}
+	}
+}
+
 // Who follows a response at another server reads each of its events once, and not all of them again and
 // again.
 func TestFollowReadsOnce(t *testing.T) {

@@ -198,7 +198,7 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	s.mu.Unlock()
 	if h != nil {
 		if err := s.end(ctx, h, rec); err != nil || !final(rec.Response) {
-			return err
+			return s.lostTo(ctx, rec.ID(), err)
 		}
 		s.let(rec.ID(), h)
 		return nil
@@ -234,6 +234,18 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		return err
 	}
 	return s.release(s.end(ctx, &held{session: log}, rec), unlock)
+}
+
+// lostTo returns an error about the end of a response, which wraps [server.ErrEnded] if another
+// server has ended the response. It stays held here, so that no second end is written.
+func (s *Store) lostTo(ctx context.Context, id string, err error) error {
+	if !errors.Is(err, session.ErrLost) && !errors.Is(err, session.ErrConflict) {
+		return err
+	}
+	if _, f, unread := s.open(ctx, id); unread == nil && f.end.ID == id {
+		err = fmt.Errorf("%w: %w", server.ErrEnded, err)
+	}
+	return err
 }
 
 // release lets go of a session that was written to. What is stored is stored: an error of the
@@ -352,7 +364,7 @@ func (s *Store) Prepare(ctx context.Context, rec server.StoredObject) (drop func
 	return func() {
 		if s.prepared(rec.ID()) == r {
 			<-r.made
-			_ = s.drop(ctx, r) // what is left of it, nobody has heard of
+			s.log(s.drop(ctx, r)) // nobody has heard of what is left of it: it ends after a day
 		}
 	}
 }

@@ -265,3 +265,40 @@ func restarts(t *testing.T, place string) {
 		t.Errorf("sent %s", sent)
 	}
 }
+
+// A server that has lost a response, which another one has ended, writes no second end. V2
+func TestEndedElsewhere(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec := server.StoredObject{Response: begun(t, "resp_lost"), Input: []item.Item{item.User("x")}}
+	if err := keep.Put(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	other := begun(t, "resp_lost")
+	other.Status = item.StatusIncomplete
+	end, err := item.ParseString(`{"type":"antiphon:gateway_response_end","object_id":"resp_lost","object":` + responseJSON(t, other) + `}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range in.List(t.Context(), session.Query{}) {
+		if err == nil {
+			err = in.Append(t.Context(), info.ID, info.Entries, []session.Entry{{Seq: info.Entries + 1, Body: session.Note{Item: end}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, status := range []string{item.StatusCompleted, item.StatusFailed, item.StatusFailed} {
+		own := begun(t, "resp_lost")
+		own.Status, rec.Response = status, own
+		if err := keep.Put(t.Context(), rec); !errors.Is(err, server.ErrEnded) {
+			t.Errorf("%s: %v", status, err)
+		}
+	}
+	if got, err := keep.Get(t.Context(), "resp_lost"); err != nil || got.Response.Status != item.StatusIncomplete {
+		t.Errorf("%v %v", got.Response, err)
+	}
+	if err := keep.Close(); err != nil {
+		t.Error(err)
+	}
+}
