@@ -291,6 +291,7 @@ func TestHostedServerHasNoQuery(t *testing.T) {
 // rules, stay.
 func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
 	const server, function = `{"type":"mcp","server_label":"x","server_url":"https://mcp.example"}`, `{"type":"function","name":"f","parameters":null,"strict":null}`
+	const whole = "a whole item of the type additional_tools: its tools can be read in more than one way"
 	more := func(tools string) item.Item {
 		return itemOf(t, `{"type":"additional_tools","role":"developer","tools":`+tools+`}`)
 	}
@@ -300,7 +301,12 @@ func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
 	}{
 		"a server":    {more(`[` + function + `,` + server + `]`), "a tool of the endpoint: mcp https://mcp.example"},
 		"a namespace": {more(`[{"type":"namespace","name":"n","description":"","tools":[{"type":"web_search"}]}]`), "a tool of the endpoint: web_search"},
-		"two lists":   {more(`[` + server + `],"tools":[` + function + `]`), "members that are there twice"},
+		"two lists":   {more(`[` + server + `],"tools":[` + function + `]`), whole},
+		"no tool":     {more(`[0,` + server + `]`), whole},
+		"a call id":   {itemOf(t, `{"type":"tool_search_output","call_id":7,"execution":"server","tools":[`+server+`]}`), "a tool of the endpoint: mcp https://mcp.example; a whole item of the type tool_search_output: its tools can be read in more than one way"},
+		"two types":   {itemOf(t, `{"type":"additional_tools","tools":[`+server+`],"type":"message","role":"assistant","content":"x"}`), "a whole item of the type message: its tools can be read in more than one way"},
+		"other case":  {itemOf(t, `{"type":"additional_tools","role":"developer","Tools":[`+server+`]}`), whole},
+		"types twice": {more(`[{"type":"mcp","server_label":"x","server_url":"https://mcp.example","type":"function","name":"f"}]`), whole},
 		"functions":   {more(`[` + function + `]`), ""},
 		"found":       {itemOf(t, `{"type":"tool_search_output","call_id":"c","execution":"server","tools":[`+server+`]}`), "a tool of the endpoint: mcp https://mcp.example"},
 	} {
@@ -313,6 +319,29 @@ func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
 			if got := strings.Join(dropped, "; "); got != c.want || strings.Contains(text, "mcp.example") || strings.Contains(text, "web_search") || (c.want == "") != reflect.DeepEqual(kept.Body, body) {
 				t.Errorf("%s in %T: dropped %q, kept %s", name, body, got, text)
 			}
+		}
+	}
+}
+
+// K5: a yes to a call of an MCP server is history only if everybody reads the call that follows as one.
+func TestDisarmKeepsYesOfPlainCalls(t *testing.T) {
+	const members = `"id":"m","approval_request_id":"mcpr_1","server_label":"maps","name":"search","arguments":"{\"q\":\"bars\"}","output":"o"`
+	for call, keeps := range map[string]bool{
+		`{"type":"mcp_call",` + members + `}`:                  true,
+		`{"type":"message",` + members + `,"type":"mcp_call"}`: false,
+		`{"Type":"message",` + members + `,"type":"mcp_call"}`: false,
+	} {
+		var d agent.Disarm
+		log := []session.Entry{
+			{Seq: 1, Body: session.OutputItem{Item: mayI("mcpr_1")}},
+			{Seq: 2, Body: session.InputItem{Item: item.Must(&item.MCPApprovalResponse{ApprovalRequestID: "mcpr_1", Approve: true})}},
+			{Seq: 3, Body: session.OutputItem{Item: itemOf(t, call)}},
+		}
+		for _, e := range log {
+			d.Learn(e)
+		}
+		if kept, dropped := d.Entry(log[1]); (dropped == nil) != keeps || reflect.DeepEqual(kept, log[1]) != keeps {
+			t.Errorf("%s: dropped %q", call, dropped)
 		}
 	}
 }

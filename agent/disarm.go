@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -158,7 +156,7 @@ func (d *Disarm) without(e session.Entry) session.Entry {
 // approvalsOf returns the approvals of MCP calls that led to a call, by entry.
 // Endpoints match the three items by the request's id alone. So request, approval and
 // call must each be the only one with this id, they must be in this order, and the
-// call must equal the request.
+// call must equal the request and be one for everybody who reads it.
 func approvalsOf(log []session.Entry) map[int64]item.Item {
 	type trio struct {
 		request, call     item.Item
@@ -198,7 +196,7 @@ func approvalsOf(log []session.Entry) map[int64]item.Item {
 			}
 		case it.Type() == item.TypeMCPCall:
 			t := of(requestOf(it))
-			if t.nCall++; t.yes > 0 {
+			if t.nCall++; t.yes > 0 && reach.Plain(it.JSON()) {
 				t.call = it
 			}
 		}
@@ -382,7 +380,9 @@ func (d *Disarm) started(seq int64, b session.CallStarted) (session.Body, []stri
 
 // said removes an approval of an MCP call, unless the call was made, and tools that the endpoint runs.
 func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []string) {
-	if fewer, dropped := withoutHosted(it); dropped != nil {
+	if fewer, dropped := withoutHosted(it); fewer.IsZero() {
+		return imported(it.CallID(), dropped[len(dropped)-1]), dropped
+	} else if dropped != nil {
 		switch b := b.(type) {
 		case session.InputItem:
 			b.Item = fewer
@@ -403,36 +403,34 @@ func (d *Disarm) said(seq int64, b session.Body, it item.Item) (session.Body, []
 }
 
 // withoutHosted returns an item without the tools that it gives to the model and that the endpoint runs,
-// such as an MCP server of a stranger, and describes them. It describes none if the item has none.
+// such as an MCP server of a stranger, and describes them. It describes none if the item has none. The zero
+// item is returned if all of it must go, because endpoints may find more tools in it.
 func withoutHosted(it item.Item) (fewer item.Item, dropped []string) {
-	value, _ := it.Decode() // what cannot be read gives no tools
-	var defs *[]item.Tool
-	switch v := value.(type) {
-	case *item.AdditionalTools:
-		defs = &v.Tools
-	case *item.ToolSearchOutput:
-		defs = &v.Tools
-	default:
-		return it, nil
-	}
-	for _, def := range reach.Tools(it) {
+	tools, plain := reach.Tools(it)
+	for _, def := range tools {
 		what := "a tool of the endpoint: " + def.ToolType()
 		if server, ok := def.(*item.MCPTool); ok {
 			what += " " + cmp.Or(server.ServerURL, server.ConnectorID, server.TunnelID)
 		}
 		dropped = append(dropped, what)
 	}
-	// Endpoints may read another one of two members with the same name.
-	if dropped == nil && jsontext.Value(it.JSON()).IsValid() {
+	if plain && dropped == nil {
 		return it, nil
 	}
-	*defs = slices.DeleteFunc(*defs, reach.ByEndpoint)
-	if dropped == nil {
-		dropped = []string{"members that are there twice"}
+	value, err := it.Decode()
+	switch v := value.(type) {
+	case *item.AdditionalTools:
+		v.Tools = slices.DeleteFunc(v.Tools, reach.ByEndpoint)
+	case *item.ToolSearchOutput:
+		v.Tools = slices.DeleteFunc(v.Tools, reach.ByEndpoint)
+	default:
+		plain = false
 	}
-	fewer, err := item.New(value)
-	if err != nil { // it was decoded, so it can be encoded
-		return it, nil
+	if plain && err == nil {
+		fewer, err = item.New(value)
+	}
+	if !plain || err != nil {
+		return item.Item{}, append(dropped, fmt.Sprintf("a whole item of the type %s: its tools can be read in more than one way", it.Type()))
 	}
 	return fewer, dropped
 }
@@ -449,7 +447,9 @@ func compactedWithout(b session.Compacted) (session.Body, []string) {
 		}
 		it, hosted := withoutHosted(it)
 		dropped = append(dropped, hosted...)
-		kept = append(kept, it)
+		if !it.IsZero() {
+			kept = append(kept, it)
+		}
 	}
 	if dropped == nil {
 		return b, nil

@@ -103,6 +103,8 @@ func TestPowers(t *testing.T) {
 		{`<tool type="mcp_next">{"require_approval":{"never":{}}}</tool><user>x</user>`, "!require_approval is not for files"},
 		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"mcp","server_label":"x","server_url":"https://mcp.example/mcp","require_approval":"always","require_approval":"never"}]}</item>`, "!require_approval is not for files"},
 		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f","parameters":{"properties":{"require_approval":{}}}}]}</item>`, ""},
+		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[0,{"type":"web_search"}]}</item>`, `gives the model tools of the endpoint, which can be read in more than one way: {"type":"additional_tools","role":"developer","tools":[0,{"type":"web_search"}]}`},
+		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"mcp","type":"function","name":"f"}],"x":"` + strings.Repeat("x", 200) + `"}</item>`, `gives the model tools of the endpoint, which can be read in more than one way: {"type":"additional_tools","role":"developer","tools":[{"type":"mcp","type":"function","name":"f"}],"x":"` + strings.Repeat("x", 95) + `…`},
 		// What it changes.
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="log" command="rm -f x"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="append_to_file"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},

@@ -131,8 +131,13 @@ func (f *File) reach(located []chatmd.Located, g *gate) (problems chatmd.ErrorLi
 		}
 		at := place{f.doc().Name, l.Line, l.Column}
 		if !disarmed {
-			for _, def := range reach.Tools(l.Item) {
+			tools, plain := reach.Tools(l.Item)
+			for _, def := range tools {
 				g.hosted(def, at)
+			}
+			if !plain {
+				g.reads = true
+				g.wants(trust.Power{Kind: trust.Equips, What: reach.Excerpt(l.Item.JSON())}, at)
 			}
 			if reach.Unasked(l.Item) {
 				problems = append(problems, &chatmd.Error{File: f.doc().Name, Line: l.Line, Column: l.Column, Message: unasked, Hint: unaskedHint})

@@ -54,6 +54,9 @@ const (
 	// Connects connects to an MCP server, or lets the endpoint do so. What is its
 	// address.
 	Connects Kind = "connects"
+	// Equips gives the model tools that endpoints may read in different ways, so that nobody can say
+	// what they are. What is the beginning of the item.
+	Equips Kind = "equips"
 	// Browses lets the endpoint open addresses of the web that the model chooses, in a file
 	// that also reads something. What is the type of the endpoint's tool.
 	Browses Kind = "browses"
@@ -85,6 +88,7 @@ var kinds = []struct {
 	{Lends, "sends the token that a client of the server gives for it to the MCP server WHAT"},
 	{Sends, "sends the conversation to WHAT"},
 	{Connects, "connects to the MCP server WHAT"},
+	{Equips, "gives the model tools of the endpoint, which can be read in more than one way: WHAT"},
 	{Browses, "lets the model send what it reads to the web, by WHAT of the endpoint"},
 	{Reads, "reads WHAT"},
 	{Fetches, "fetches WHAT"},

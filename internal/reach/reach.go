@@ -13,22 +13,112 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
 )
 
 // Tools returns the tools that an item gives to the model and that are not run by the client, such
-// as an MCP server to which the endpoint connects. Most items give none.
-func Tools(it item.Item) []item.Tool {
-	value, _ := it.Decode() // what cannot be read gives no tools
-	switch v := value.(type) {
-	case *item.AdditionalTools:
-		return toolsOf(v.Tools)
-	case *item.ToolSearchOutput:
-		return toolsOf(v.Tools)
+// as an MCP server to which the endpoint connects. Most items give none. If plain is false, endpoints may read
+// the tools of the item in different ways, so that nobody knows what they are.
+func Tools(it item.Item) (list []item.Tool, plain bool) {
+	members, ok := membersOf(it.JSON())
+	defs, n := called(members, "tools")
+	kind, types := called(members, "type")
+	switch {
+	case !ok:
+		return nil, false
+	case n == 0:
+		return nil, true
+	case n > 1 || types != 1:
+		return nil, false
+	case kind == string(item.TypeMCPListTools):
+		return nil, true // what a server has, and no definitions
 	}
-	return nil
+	given, err := item.ParseString(`{"type":"additional_tools","role":"developer","tools":` + defs + `}`)
+	if err != nil {
+		return nil, false
+	}
+	v, err := item.As[item.AdditionalTools](given)
+	if err != nil || !plainly(defs) {
+		return nil, false
+	}
+	return toolsOf(v.Tools), true
+}
+
+// plainly reports whether a list of definitions can be read in one way only.
+func plainly(defs string) bool {
+	var list []jsontext.Value
+	if json.Unmarshal([]byte(defs), &list) != nil { // a name that is there twice, at any depth, is an error
+		return false
+	}
+	for _, def := range list {
+		members, ok := membersOf(string(def))
+		kind, types := called(members, "type")
+		if !ok || types != 1 {
+			return false
+		}
+		if kind == item.ToolNamespace {
+			if inner, n := called(members, "tools"); n != 1 || !plainly(inner) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Plain reports whether a JSON object can be read in one way only: it has no member twice, at any depth, and none
+// of its own members has the name of another in other letters.
+func Plain(object string) bool {
+	members, ok := membersOf(object)
+	for _, m := range members {
+		if _, n := called(members, m.name); n != 1 {
+			return false
+		}
+	}
+	return ok && jsontext.Value(object).IsValid()
+}
+
+type member struct{ name, value string }
+
+// membersOf returns the members of an object, also those that are there twice, and reports whether it is one.
+func membersOf(object string) (list []member, ok bool) {
+	d := jsontext.NewDecoder(strings.NewReader(object), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return nil, false
+	}
+	for d.PeekKind() == '"' {
+		t, err := d.ReadToken()
+		if err != nil {
+			return nil, false
+		}
+		name := t.String()
+		value, err := d.ReadValue()
+		if err != nil {
+			return nil, false
+		}
+		list = append(list, member{name, string(value)})
+	}
+	return list, d.PeekKind() == '}'
+}
+
+// called returns the value of a member, a text without its quotes, and how many members an endpoint may take
+// for it. Some endpoints ignore letter case, so one that is written in other letters counts as two.
+func called(list []member, name string) (value string, n int) {
+	for _, m := range list {
+		switch {
+		case m.name == name:
+			n++
+			value = m.value
+			if text, ok := item.JSON(value).Unquote(); ok {
+				value = text
+			}
+		case strings.EqualFold(m.name, name):
+			n += 2
+		}
+	}
+	return value, n
 }
 
 func toolsOf(defs []item.Tool) (list []item.Tool) {
@@ -54,14 +144,10 @@ func ByEndpoint(def item.Tool) bool {
 	return true
 }
 
-// Hosted reports whether an item gives tools to the model and the endpoint may run one of them. One that can be
-// read in two ways counts, because endpoints do not all read it as this program does.
+// Hosted reports whether an item gives tools to the model and the endpoint may run one of them.
 func Hosted(it item.Item) bool {
-	if t := it.Type(); t != item.TypeAdditionalTools && t != item.TypeToolSearchOutput {
-		return false
-	}
-	_, err := it.Decode()
-	return err != nil || len(Tools(it)) > 0 || Unasked(it) || !jsontext.Value(it.JSON()).IsValid()
+	list, plain := Tools(it)
+	return len(list) > 0 || !plain
 }
 
 // Of returns a definition of a tool as an item, so that one rule is for both.
@@ -89,7 +175,7 @@ func Unasked(it item.Item) bool {
 			if err != nil || name != "require_approval" || string(value) != string(item.ApprovalAlways) {
 				return true
 			}
-		case "parameters", "outputschema": // schemas of functions may name anything
+		case "parameters", "outputschema", "inputschema": // schemas of functions may name anything
 			if d.SkipValue() != nil {
 				return true
 			}
@@ -168,4 +254,13 @@ func SiteOf(address string) string {
 		return address
 	}
 	return strings.ToLower(u.Scheme + "://" + u.Host)
+}
+
+// Excerpt returns the beginning of a text that a stranger wrote, of a length that people read.
+func Excerpt(text string) string {
+	const most = 200 // bytes
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

@@ -56,3 +56,48 @@ func TestUnasked(t *testing.T) {
 		}
 	}
 }
+
+// K1: the tools of an item are known if everybody reads them in the same way. All else may be a tool of the endpoint.
+func TestTools(t *testing.T) {
+	const mcp, function = `{"type":"mcp","server_label":"x","server_url":"https://mcp.example"}`, `{"type":"function","name":"f","parameters":{"tools":1}}`
+	for text, want := range map[string]string{
+		`{"type":"message","role":"user","content":"tools"}`:                                                                  "",
+		`{"type":"additional_tools","role":"developer","tools":[` + function + `,` + mcp + `]}`:                               "mcp",
+		`{"type":"additional_tools","role":"developer","tools":[` + function + `,{"type":"custom","name":"c"}]}`:              "",
+		`{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"n","tools":[` + function + `]}]}`: "",
+		`{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"n","tools":[` + mcp + `]}]}`:      "mcp",
+		`{"type":"tool_search_output","call_id":7,"execution":"client","tools":[` + mcp + `]}`:                                "mcp",
+		`{"type":"of_a_later_version","tools":[` + mcp + `]}`:                                                                 "mcp",
+		`{"type":"mcp_list_tools","server_label":"x","tools":[{"name":"a","input_schema":{"properties":{"type":{}}}}]}`:       "",
+
+		`{"type":"additional_tools","role":"developer","tools":[0,` + mcp + `]}`:                                                       "?",
+		`{"type":"additional_tools","role":"developer","tools":` + mcp + `}`:                                                           "?",
+		`{"type":"additional_tools","role":"developer","tools":[` + mcp + `],"tools":[` + function + `]}`:                              "?",
+		`{"type":"additional_tools","role":"developer","Tools":[` + mcp + `]}`:                                                         "?",
+		`{"type":"additional_tools","role":"developer","tool\u0073":[],"TOOLS":[` + mcp + `]}`:                                         "?",
+		`{"type":"additional_tools","role":"developer","tools":[` + mcp[:len(mcp)-1] + `,"type":"function","name":"f"}]}`:              "?",
+		`{"type":"additional_tools","role":"developer","tools":[` + mcp[:len(mcp)-1] + `,"Type":"function","name":"f"}]}`:              "?",
+		`{"type":"additional_tools","role":"developer","tools":[` + mcp + `,{"type":"function","TYPE":"mcp"}]}`:                        "?",
+		`{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"n","tools":[],"Tools":[` + mcp + `]}]}`:    "?",
+		`{"type":"additional_tools","role":"developer","tools":[{"name":"f"}]}`:                                                        "?",
+		`{"type":"additional_tools","tools":[` + mcp + `],"type":"message","role":"user","content":"x"}`:                               "?",
+		`{"type":"message","Type":"additional_tools","tools":[` + mcp + `],"role":"user","content":"x"}`:                               "?",
+		`{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f","parameters":{"a":1,"a":` + mcp + `}}]}`: "?",
+	} {
+		it, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		got := "?"
+		list, plain := reach.Tools(it)
+		if plain {
+			got = ""
+			for _, def := range list {
+				got += def.ToolType()
+			}
+		}
+		if got != want || reach.Hosted(it) != (want != "") {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
