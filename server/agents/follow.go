@@ -241,15 +241,11 @@ func (f *follower) stop(ctx context.Context) (stopped bool, _ error) {
 		return false, fmt.Errorf("agents: the run of %s cannot be stopped: %w", f.run.id, err)
 	}
 	defer func() { f.b.report(unlock()) }()
-	row, err := f.store.Work(context.WithoutCancel(ctx), f.in)
-	if err != nil && !errors.Is(err, session.ErrNotFound) { // it was not left as work yet
-		return false, err
-	}
 	cancelled, err := wasCancelled(context.WithoutCancel(ctx), log, f.run.id)
 	if err != nil {
 		return false, err
 	}
-	return true, f.end(ctx, log, row, cancelled)
+	return true, f.end(ctx, log, queue.Work{}, cancelled)
 }
 
 // halted stops the run of a response at its worker, and locks the session.
@@ -298,7 +294,7 @@ func runOf(log []session.Entry) (run int64) {
 }
 
 // end writes the end of a response whose run has ended, and that was cancelled or not. The caller has the lock of the
-// session. ctx has ended if somebody ended the response.
+// session. ctx has ended if somebody ended the response; then the row is not needed.
 func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work, cancelled bool) (err error) {
 	f.run.host, f.run.away = &host.Host{Session: log, Store: f.store}, false
 	defer func() { f.run.away = true }()
@@ -351,7 +347,7 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 		err = f.b.closes(ctx, f.run, f.s, f.w, res, failureOf(res, log.Log()[f.run.seq:]))
 	}
 	if f.run.ended {
-		err = errors.Join(err, f.b.settle(context.WithoutCancel(ctx), f.in, parked))
+		f.b.report(f.b.settle(context.WithoutCancel(ctx), f.in, parked))
 	}
 	return err
 }

@@ -159,7 +159,7 @@ func (b *Backend) endsAs(ctx context.Context, s *session.Session, p *part, r *ap
 		return err
 	}
 	if _, err = s.Append(ctx, append([]session.Body{n.body()}, b.lapsed(ctx, s)...)...); err == nil && p.begin.Queued {
-		err = b.settle(ctx, s.ID(), false)
+		b.report(b.settle(ctx, s.ID(), false))
 	}
 	return err
 }
@@ -507,7 +507,7 @@ func (b *Backend) Delete(ctx context.Context, id string) error {
 		return errors.Join(server.ErrNotFound, unlock())
 	}
 	if _, err = s.Append(ctx, note{Kind: kindDeleted, ResponseID: id}.body()); err == nil && atWorker(&p) && p.last {
-		err = b.settle(ctx, in, false)
+		b.report(b.settle(ctx, in, false))
 	}
 	left := false
 	for _, other := range partsOf(s.Log()) {

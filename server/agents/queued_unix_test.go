@@ -748,6 +748,8 @@ func TestQueueOnPostgres(t *testing.T) {
 		"WorkLost":         TestQueueWorkLost,
 		"Parked":           TestQueueParked,
 		"Broken":           TestQueueBroken,
+		"Failing":          TestQueueFailing,
+		"BrokenEnd":        TestQueueBrokenEnd,
 		"AnswerKept":       TestQueueAnswerKept,
 		"ConversationBusy": TestQueueConversationBusy,
 		"Archived":         TestQueueArchived,
