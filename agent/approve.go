@@ -10,6 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -69,7 +71,8 @@ type permitted struct {
 // it. A call that rules allowed may use the places for which they would allow it; one that the approver
 // allowed by a rule, those for which this rule would; and one that
 // a person allowed with a rule about a folder, those in the folder; without one, a person may
-// mean a link.
+// mean a link. If no argument names the path, as in a patch, rules about folders that deny or ask hold
+// whichever argument they are about.
 func (p *permitted) places() func(path string, within func(folder string) bool) error {
 	answered := answeredFor(&p.verdict, p.call)
 	return func(path string, within func(folder string) bool) error {
@@ -89,9 +92,46 @@ func (p *permitted) places() func(path string, within func(folder string) bool) 
 		case answered != nil && !inFolder(answered, p.call, at.Folders):
 			return errMoved
 		}
-		return nil
+		return p.unnamed(path, at.Folders)
 	}
 }
+
+// unnamed holds the rules about folders against a path that no argument of the call names.
+func (p *permitted) unnamed(path string, folders tool.Folders) error {
+	var members map[string]any
+	if !p.call.Custom && json.Unmarshal([]byte(p.call.Arguments), &members) == nil {
+		for _, value := range members {
+			if value == path {
+				return nil
+			}
+		}
+	}
+	rules := slices.Concat(p.policy.Rules, p.remembered)
+	for i := range p.rulers {
+		rules = slices.Concat(rules, p.rulers[i].policy.Rules, p.rulers[i].rules)
+	}
+	for _, r := range rules {
+		if r.Under == "" || r.Verdict == session.Allow {
+			continue
+		}
+		named, err := json.Marshal(map[string]string{r.Member: path})
+		if err != nil {
+			return err
+		}
+		only := plan.Policy{Rules: []session.Rule{r}}
+		j := only.Judge(plan.Question{Tool: p.call.Name, Arguments: string(named), Within: folders.Within}, nil)
+		switch {
+		case j.Ruled && j.Verdict == session.Deny:
+			return errors.New(j.Denied(p.call.Name))
+		case j.Ruled && j.Verdict == session.Ask && p.verdict.Decided == session.DeciderRule:
+			return errUnasked
+		}
+	}
+	return nil
+}
+
+// errUnasked is the error of a call that uses a place about which a rule asks, although nobody was asked.
+var errUnasked = errors.New("a rule asks about this place, and the call could not be asked about, because none of its arguments is the path. Nothing was done. Use a tool whose call names the path")
 
 // allows reports whether a rule alone, remembered by a session, allows a call.
 func allows(rule session.Rule, q plan.Question) bool {

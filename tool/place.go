@@ -19,7 +19,8 @@ func WithPlace(ctx context.Context, may func(path string, within func(folder str
 // [Annotations.Folders] calls it for each of its paths once the place is open, and so cannot change
 // any more: rules about folders were held against the path, and another program may have changed the
 // links on the way since. The path is the argument as the model wrote it: rules about other arguments
-// say nothing about this place. The function within reports whether the place is in a folder.
+// say nothing about this place. A path that no argument is, such as one in the text of a patch, is held
+// against the rules about folders of all arguments. The function within reports whether the place is in a folder.
 func CheckPlace(ctx context.Context, path string, within func(folder string) bool) error {
 	may, ok := ctx.Value(mayKey{}).(func(string, func(string) bool) error)
 	if !ok || may == nil || within == nil {

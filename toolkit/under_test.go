@@ -346,3 +346,61 @@ func TestPatchStaysWhereItWasRead(t *testing.T) {
 		t.Errorf("secret/f is %q, pub/e/f is %q", theirs, ours)
 	}
 }
+
+// A5: rules about folders hold for the files of a patch, although none of the arguments of the call is their path.
+func TestRulesHoldForPatches(t *testing.T) {
+	envelope := func(path string) string {
+		return "*** Begin Patch\n*** Update File: " + path + "\n@@\n-old\n+new\n*** End Patch"
+	}
+	rule := func(verdict session.Verdict) session.Rule {
+		return session.Rule{Verdict: verdict, Tool: "apply_*", Member: "path", Under: "secret"}
+	}
+	for name, c := range map[string]struct {
+		rules  []session.Rule
+		path   string
+		person bool
+		runs   bool
+	}{
+		"no rule":             {nil, "secret/f", false, true},
+		"denied":              {[]session.Rule{rule(session.Deny)}, "secret/f", false, false},
+		"denied by a person":  {[]session.Rule{rule(session.Deny)}, "secret/f", true, false},
+		"elsewhere":           {[]session.Rule{rule(session.Deny), rule(session.Ask)}, "pub/f", false, true},
+		"through a link":      {[]session.Rule{rule(session.Deny)}, "pub/d/f", false, false},
+		"asked about nobody":  {[]session.Rule{rule(session.Ask)}, "secret/f", false, false},
+		"asked about, a yes":  {[]session.Rule{rule(session.Ask)}, "secret/f", true, true},
+		"another tool's rule": {[]session.Rule{{Verdict: session.Deny, Tool: "read_file", Member: "path", Under: "secret"}}, "secret/f", false, true},
+	} {
+		for _, form := range []patch.Form{patch.Custom, patch.Function} {
+			k := kittest.New(t)
+			k.Write("secret/f", "old\n")
+			k.Write("pub/f", "old\n")
+			k.Symlink("../secret", "pub/d")
+			var call item.Item
+			var err error
+			if text := envelope(c.path); form == patch.Custom {
+				call, err = item.New(&item.CustomToolCall{CallID: "c", Name: "apply_patch", Input: text})
+			} else {
+				call, err = item.New(&item.FunctionCall{CallID: "c", Name: "apply_patch", Arguments: kittest.JSON(t, kittest.Args{"input": text})})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &agent.Agent{
+				Model:  agenttest.Script(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done"))),
+				Tools:  []tool.Tool{made(t, "apply_patch", toolkit.Deps{Files: k.Files, PatchForm: form})},
+				Policy: agent.Policy{Allow: []string{"apply_patch"}, Rules: c.rules},
+			}
+			if c.person {
+				a.Policy.Allow, a.Policy.Approver = nil, func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+					return agent.Decision{Allow: true, Decided: session.DeciderPerson}, nil
+				}
+			}
+			if _, err := a.Run(t.Context(), session.New(), item.User("go")); err != nil {
+				t.Fatal(err)
+			}
+			if ran := k.Content("secret/f")+k.Content("pub/f") != "old\nold\n"; ran != c.runs {
+				t.Errorf("%s, %s: it ran: %v", name, form, ran)
+			}
+		}
+	}
+}

@@ -138,7 +138,7 @@ func hostileFiles(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	paths, err := filepath.Glob(filepath.Join(here, "testdata", "hostile", "*.txtar"))
-	if err != nil || len(paths) < 130 {
+	if err != nil || len(paths) < 170 {
 		t.Fatalf("%d hostile files, %v", len(paths), err)
 	}
 	return paths
