@@ -665,7 +665,7 @@ func TestReattachAfterSilence(t *testing.T) {
 	}))
 	defer srv.Close()
 	defer srv.Client().CloseIdleConnections()
-	c := &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), IdleTimeout: 50 * time.Millisecond, Retry: endpoint.Retry{Base: time.Millisecond}}
+	c := &responses.Client{BaseURL: srv.URL, HTTP: srv.Client(), IdleTimeout: time.Second, Retry: endpoint.Retry{Base: time.Millisecond}}
 	if g := hear(t, c.Stream(t.Context(), inBackground())); g.err != nil || !slices.Equal(g.events, events) || posts != 1 || gets != 1 {
 		t.Errorf("%d posts, %d gets, %v, %v", posts, gets, g.err, g.events)
 	}

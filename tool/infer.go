@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -31,6 +32,7 @@ func infer[In any]() (*schema, error) {
 		return nil, fmt.Errorf("input type %v: want a struct or a map with string keys", t)
 	}
 	s, err := inferType(t)
+	err = cmp.Or(err, membersOf(t))
 	if err == nil {
 		err = s.checkZero(*new(In))
 	}

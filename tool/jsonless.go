@@ -4,6 +4,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding"
 	"fmt"
 	"reflect"
@@ -23,7 +24,7 @@ type jsonCheck struct {
 
 // checkInput returns an error if no JSON can be decoded into a type.
 func checkInput(t reflect.Type) error {
-	if err := (jsonCheck{decodesItself, map[reflect.Type]bool{}}).of(t); err != nil {
+	if err := cmp.Or(membersOf(t), (jsonCheck{decodesItself, map[reflect.Type]bool{}}).of(t)); err != nil {
 		return fmt.Errorf("input %w", ofType(t, err))
 	}
 	return nil
@@ -31,7 +32,7 @@ func checkInput(t reflect.Type) error {
 
 // checkResult returns an error if values of a type cannot be results.
 func checkResult(t reflect.Type) error {
-	if err := (jsonCheck{encodesItself, map[reflect.Type]bool{reflect.TypeFor[Result](): true}}).of(t); err != nil {
+	if err := cmp.Or(membersOf(t), (jsonCheck{encodesItself, map[reflect.Type]bool{reflect.TypeFor[Result](): true}}).of(t)); err != nil {
 		return fmt.Errorf("result %w", ofType(t, err))
 	}
 	return nil
@@ -81,4 +82,21 @@ func (c jsonCheck) of(t reflect.Type) error {
 		}
 	}
 	return nil
+}
+
+// membersOf returns an error for a struct whose fields are all unexported: nothing of it is JSON.
+// Inside of other types such a struct may be behind a pointer that is always nil.
+func membersOf(t reflect.Type) error {
+	for t.Kind() == reflect.Pointer && t.Elem() != t {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || t.NumField() == 0 || decodesItself(t) || encodesItself(t) {
+		return nil
+	}
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() || f.Anonymous {
+			return nil
+		}
+	}
+	return fmt.Errorf("type %v has no exported fields, so nothing of it is JSON: begin their names with capital letters, or use another type", t)
 }

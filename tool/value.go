@@ -57,6 +57,7 @@ func SchemaOf[T any]() (item.JSON, error) {
 func NewSchema[T any]() (*Schema, error) {
 	t := reflect.TypeFor[T]()
 	s, err := inferType(t)
+	err = cmp.Or(err, membersOf(t))
 	if err == nil && t.Kind() != reflect.Interface {
 		err = s.checkZero(*new(T))
 	}
