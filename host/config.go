@@ -91,7 +91,7 @@ type Config struct {
 	Approver agent.Approver
 	// ApprovalTime is how long the Approver is asked for each of the Approvers, one after the other. After
 	// the last of them the call does not run, and the model reads that nobody answered. 0 means for
-	// ever.
+	// ever. See [Unseen].
 	ApprovalTime time.Duration
 	// Approvers are the names of those who are asked, for people. Nil means one whose name is not known.
 	Approvers []string

@@ -72,9 +72,16 @@ const (
 // alone waits until no other question is asked, as subagents do at the same time. Nobody else asks until
 // done is called.
 func (p *person) alone(ctx context.Context) (done func(), err error) {
+	done = func() { <-p.turn }
 	select {
 	case p.turn <- struct{}{}:
-		return func() { <-p.turn }, nil
+		return done, nil
+	default:
+	}
+	defer host.Unseen(ctx)()
+	select {
+	case p.turn <- struct{}{}:
+		return done, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

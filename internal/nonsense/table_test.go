@@ -236,6 +236,7 @@ var functions = []function{
 	{"host", "ReadAnswers", host.ReadAnswers},
 	{"host", "Refusal", host.Refusal},
 	{"host", "Answered", host.Answered},
+	{"host", "Unseen", host.Unseen},
 	{"host", "Address", host.Address},
 	{"host", "Find", host.Find},
 	{"host", "FindWhole", host.FindWhole},
