@@ -26,7 +26,7 @@ import (
 )
 
 // Filer keeps files. It is the [Backend] of a server, or its [Store]. Where a request or an item of a
-// conversation names one (file_id in an input_image or input_file), the server puts its content in
+// conversation names one (file_id in an input_image, input_file or computer_screenshot), the server puts its content in
 // the place of the name: what was asked does not change when the file is deleted.
 type Filer interface {
 	// AddFile keeps a file until it is deleted or expires. It returns it with an id, its size and its time.
@@ -281,6 +281,8 @@ func (s *Server) withFiles(ctx context.Context, items []item.Item, where string)
 			v.Output, err = in.content(v.Output, "output")
 		case *item.CustomToolCallOutput:
 			v.Output, err = in.content(v.Output, "output")
+		case *item.ComputerCallOutput:
+			v.Output, err = in.screenshot(v.Output, in.where+".output.file_id")
 		}
 		if err == nil && in.changed {
 			with[i], err = item.New(v)
@@ -310,20 +312,22 @@ func (in *inliner) content(c item.Content, member string) (item.Content, error) 
 		param := fmt.Sprintf("%s.%s[%d].file_id", in.where, member, i)
 		switch p := p.(type) {
 		case *item.InputImage:
-			_, data, err := in.data(p.FileID, param)
+			data, extra, err := in.image(p.FileID, param, p.Extra)
 			if err != nil {
 				return c, err
 			}
 			if data == "" {
 				continue
 			}
-			if wrong := checkImage(param, data); wrong != nil {
-				return c, wrong
-			}
 			with := *p
-			with.FileID, with.ImageURL, with.Extra = "", data, slices.Clone(p.Extra)
-			with.Extra.Delete("image_url") // a null
+			with.FileID, with.ImageURL, with.Extra = "", data, extra
 			parts[i] = &with
+		case *item.ComputerScreenshot:
+			with, err := in.screenshot(p, param)
+			if err != nil {
+				return c, err
+			}
+			parts[i] = with
 		case *item.InputFile:
 			f, data, err := in.data(p.FileID, param)
 			if err != nil {
@@ -343,6 +347,34 @@ func (in *inliner) content(c item.Content, member string) (item.Content, error) 
 		c.Parts = parts
 	}
 	return c, nil
+}
+
+// screenshot returns a picture of a screen with the content of the file that it names. It may be nil.
+func (in *inliner) screenshot(p *item.ComputerScreenshot, param string) (*item.ComputerScreenshot, error) {
+	if p == nil {
+		return p, nil
+	}
+	data, extra, err := in.image(p.FileID, param, p.Extra)
+	if err != nil || data == "" {
+		return p, err
+	}
+	with := *p
+	with.FileID, with.ImageURL, with.Extra = "", data, extra
+	return &with, nil
+}
+
+// image returns an image as a data URL, "" if there is none, and what else belongs to its part.
+func (in *inliner) image(id, param string, extra item.Extra) (string, item.Extra, error) {
+	_, data, err := in.data(id, param)
+	if err != nil || data == "" {
+		return "", extra, err
+	}
+	if wrong := checkImage(param, data); wrong != nil {
+		return "", extra, wrong
+	}
+	extra = slices.Clone(extra)
+	extra.Delete("image_url") // a null
+	return data, extra, nil
 }
 
 // data returns a file, and its content as a data URL: "" if there is none. param is where it is named.

@@ -46,7 +46,10 @@ func (b *Backend) account(r *server.Request) error {
 			if own := i - (len(r.Items) - r.Own); own >= 0 {
 				at = fmt.Sprintf("input[%d]", own)
 			}
-			return notOurs(at, name)
+			if name == "file_id" && takesFiles(it) {
+				return notOurs(at, name, "name a file that you have uploaded to this gateway, ")
+			}
+			return notOurs(at, name, "")
 		}
 	}
 	for i, t := range r.Tools {
@@ -64,25 +67,35 @@ func (b *Backend) account(r *server.Request) error {
 			name = idIn(inRequests, "", string(one))
 		}
 		if name != "" {
-			return notOurs(fmt.Sprintf("tools[%d]", i), name)
+			return notOurs(fmt.Sprintf("tools[%d]", i), name, "")
 		}
 	}
 	if v, ok := r.Object.Member("prompt"); ok && v != "null" {
-		return notOurs("prompt", "id")
+		return notOurs("prompt", "id", "")
 	}
 	for _, m := range append(r.Extra[:len(r.Extra):len(r.Extra)], r.Chat...) {
 		if m.Name == "input" {
 			continue
 		}
 		if name := idIn(inRequests, m.Name, string(m.Value)); name != "" {
-			return notOurs(m.Name, name)
+			return notOurs(m.Name, name, "")
 		}
 	}
 	return nil
 }
 
-func notOurs(at, name string) error {
-	return server.Invalid("unsupported_value", at, "Unsupported value: '%s' names something in the account at the model's server ('%s'), which all clients of this gateway share. Send the content itself, name a file that you have uploaded to this gateway, or ask the operator to allow it (--account-ids).", at, name)
+// takesFiles reports whether the server puts the content of uploaded files into an item.
+func takesFiles(it item.Item) bool {
+	switch it.Type() {
+	case item.TypeMessage, item.TypeFunctionCallOutput, item.TypeCustomToolCallOutput, item.TypeComputerCallOutput:
+		return true
+	}
+	return false
+}
+
+// notOurs returns the error for a member that names something in the account. advice is a further way out.
+func notOurs(at, name, advice string) error {
+	return server.Invalid("unsupported_value", at, "Unsupported value: '%s' names something in the account at the model's server ('%s'), which all clients of this gateway share. Send the content itself, %sor ask the operator to allow it (--account-ids).", at, name, advice)
 }
 
 // idIn returns the name of a member of a value that has an id or several, or "". name is that of

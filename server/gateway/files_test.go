@@ -264,3 +264,39 @@ func TestFilesNoImage(t *testing.T) {
 		t.Errorf("%d %s", code, text)
 	}
 }
+
+// A picture of a screen may be an uploaded file, too. What cannot be one is refused without that advice.
+func TestFilesScreenshot(t *testing.T) {
+	w, end := onDisk(t, filepath.Join(t.TempDir(), "s.db"), says(t, "Yes."))
+	defer end()
+	list := func(id string) string {
+		return `[{"type":"computer_call","id":"cu_1","call_id":"c1","action":{"type":"screenshot"},"pending_safety_checks":[],"status":"completed"},` +
+			`{"type":"computer_call_output","call_id":"c1","output":{"type":"computer_screenshot","file_id":"` + id + `"}}]}`
+	}
+	shot := func(id string) string { return `{"model":"m","input":` + list(id) }
+	screen := w.uploaded("screen.png", "\x89PNG\r\n\x1a\n")
+	w.create(shot(screen))
+	_, _, body := w.ask(http.MethodPost, "/conversations", "{}")
+	talk, err := item.Parse([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, _, text := w.ask(http.MethodPost, "/conversations/"+text(talk, "id")+"/items", `{"items":`+list(screen)); code != http.StatusOK || !strings.Contains(text, "data:image/png;base64,iVBORw0KGgo=") || strings.Contains(text, screen) {
+		t.Errorf("%d %s", code, text)
+	}
+	if _, got := w.refused(shot(w.uploaded("notes.txt", "x")), http.StatusBadRequest); text(got, "param") != "input[1].output.file_id" {
+		t.Errorf("%s", got.JSON())
+	}
+	for body, advises := range map[string]bool{
+		shot("file-abc"):   true,
+		naming("file-abc"): true,
+		`{"model":"m","input":"a","prompt":{"id":"pmpt_1"}}`:                                     false,
+		`{"model":"m","input":"a","tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]}`: false,
+		`{"model":"m","input":[{"type":"tomorrows_item","file_id":"file-abc"}]}`:                 false,
+	} {
+		_, got := w.refused(body, http.StatusBadRequest)
+		if message := text(got, "message"); strings.Contains(message, "uploaded") != advises || !strings.Contains(message, "--account-ids") {
+			t.Errorf("%s: %s", body, message)
+		}
+	}
+}
