@@ -252,14 +252,17 @@ func (s *Server) deleteFile(c *call) *Error {
 	return c.send(&api.Deleted{ID: c.ids[0], Object: "file", Deleted: true})
 }
 
-// maxInline bounds the content of the files that a request names.
-const maxInline = 64 << 20
+// maxInline bounds the content of the files that a request names, and maxNamed their number.
+const (
+	maxInline = 64 << 20
+	maxNamed  = 500
+)
 
 // withFiles returns items with the content of the files that they name, and the size of that content.
 // where is the name of the list. The memory is held until ctx is done. A name that is not found is
 // an error if the backend keeps the files; others may know it.
 func (s *Server) withFiles(ctx context.Context, items []item.Item, where string) (with []item.Item, held int64, _ *Error) {
-	in := &inliner{ctx: ctx, from: s.filer()}
+	in := &inliner{ctx: ctx, from: s.filer(), named: map[string]named{}}
 	if in.from == nil || !s.has(Files) {
 		return items, 0, nil
 	}
@@ -303,6 +306,14 @@ type inliner struct {
 	changed bool   // it names a file
 	size    int64  // of the files so far
 	held    int64  // of their content in items
+	named   map[string]named
+}
+
+// named is a file that was looked for.
+type named struct {
+	File
+	data string // its content as a data URL, once it was read
+	err  error
 }
 
 // content returns content with that of the files that it names.
@@ -382,36 +393,56 @@ func (in *inliner) data(id, param string) (f File, data string, err error) {
 	if id == "" {
 		return f, "", nil
 	}
-	f, err = in.from.File(in.ctx, id)
+	n, known := in.named[id]
 	switch {
-	case errors.Is(err, ErrNotFound) && in.all:
+	case known:
+	case len(in.named) >= maxNamed:
+		return f, "", Invalid("invalid_value", param, "The request names more than %d files.", maxNamed)
+	default:
+		n.File, n.err = in.from.File(in.ctx, id)
+	}
+	f = n.File
+	in.named[id] = n
+	switch {
+	case errors.Is(n.err, ErrNotFound) && in.all:
 		return f, "", Invalid("invalid_value", param, "File with id '%s' not found.", id)
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(n.err, ErrNotFound):
 		return f, "", nil
-	case err != nil:
-		return f, "", err
+	case n.err != nil:
+		return f, "", n.err
 	}
 	if in.size += f.Bytes; in.size > maxInline {
 		return f, "", Invalid("invalid_value", param, "The files that the request names have more than %d bytes together.", maxInline)
 	}
 	in.changed = true
-	n := int64(base64.StdEncoding.EncodedLen(int(f.Bytes)))
-	if err := Hold(in.ctx, n); err != nil {
+	length := int64(base64.StdEncoding.EncodedLen(int(f.Bytes)))
+	if err := Hold(in.ctx, length); err != nil {
 		return f, "", err
 	}
-	in.held += n
+	in.held += length
+	if n.data == "" {
+		if n.data, err = in.read(id, f.Name); err != nil {
+			return f, "", err
+		}
+		in.named[id] = n
+	}
+	return f, n.data, nil
+}
+
+// read returns the content of a file as a data URL.
+func (in *inliner) read(id, name string) (string, error) {
 	content, err := in.from.OpenFile(in.ctx, id)
 	if err != nil {
-		return f, "", err
+		return "", err
 	}
 	whole, err := io.ReadAll(content)
 	if err = errors.Join(err, content.Close()); err != nil {
-		return f, "", err
+		return "", err
 	}
 	kind := http.DetectContentType(whole)
 	if strings.HasPrefix(kind, "text/") || kind == "application/octet-stream" {
-		kind = cmp.Or(mime.TypeByExtension(path.Ext(f.Name)), kind)
+		kind = cmp.Or(mime.TypeByExtension(path.Ext(name)), kind)
 	}
 	kind, _, _ = strings.Cut(kind, ";")
-	return f, "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(whole), nil
+	return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString(whole), nil
 }

@@ -8,10 +8,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -298,5 +300,59 @@ func TestFilesScreenshot(t *testing.T) {
 		if message := text(got, "message"); strings.Contains(message, "uploaded") != advises || !strings.Contains(message, "--account-ids") {
 			t.Errorf("%s: %s", body, message)
 		}
+	}
+}
+
+// asked is a store that counts what is asked for files.
+type asked struct {
+	*gateway.Store
+	looks, reads atomic.Int64
+}
+
+func (c *asked) File(ctx context.Context, id string) (server.File, error) {
+	c.looks.Add(1)
+	return c.Store.File(ctx, id)
+}
+
+func (c *asked) OpenFile(ctx context.Context, id string) (io.ReadCloser, error) {
+	c.reads.Add(1)
+	return c.Store.OpenFile(ctx, id)
+}
+
+// A request that names a file often looks for it once, also if there is none. It cannot name any number of
+// files. V5
+func TestFilesNamedOften(t *testing.T) {
+	in, up := opened(t), says(t, "Yes.")
+	keep := &asked{Store: &gateway.Store{In: in}}
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}, AccountIDs: true}}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	defer func() {
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	names := func(ids ...string) string {
+		parts := make([]string, len(ids))
+		for i, id := range ids {
+			parts[i] = `{"role":"user","content":[{"type":"input_file","file_id":"` + id + `"}]}`
+		}
+		return `{"model":"m","input":[` + strings.Join(parts, ",") + `]}`
+	}
+	id := w.uploaded("one.txt", "The first.")
+	w.create(names(slices.Repeat([]string{id, "file-abc"}, 1000)...))
+	if looks, reads := keep.looks.Load(), keep.reads.Load(); looks != 2 || reads != 1 {
+		t.Errorf("%d looks, %d reads", looks, reads)
+	}
+	if got := string(up.Requests()[0].Body); strings.Count(got, "VGhlIGZpcnN0Lg==") != 1000 || strings.Count(got, "file-abc") != 1000 {
+		t.Errorf("asked %.1000s", got)
+	}
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = fmt.Sprintf("file-%026d", i)
+	}
+	keep.looks.Store(0)
+	if _, got := w.refused(names(many...), http.StatusBadRequest); text(got, "param") != "input[500].content[0].file_id" || keep.looks.Load() != 500 {
+		t.Errorf("%d looks: %s", keep.looks.Load(), got.JSON())
 	}
 }
