@@ -696,11 +696,16 @@ func (s *Store) Item(ctx context.Context, id string) (item.Item, error) {
 		}
 	}
 	var names []string
-	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Tags: []string{tag}, Archived: true, Limit: maxSearched}) {
+	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects, Archived: true}) { // a fork has no tags
 		if err != nil {
 			return item.Item{}, err
 		}
-		names = append(names, info.ID)
+		if isObject(info.ID) {
+			names = append(names, info.ID)
+		}
+		if len(names) == maxSearched {
+			break
+		}
 	}
 	for _, name := range names {
 		log, err := session.Open(ctx, s.In, name)

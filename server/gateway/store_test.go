@@ -302,3 +302,22 @@ func TestEndedElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A reference to an item of a response that continued another one is found after a restart, too.
+func TestItemOfContinued(t *testing.T) {
+	place, up := filepath.Join(t.TempDir(), "s.db"), agenttest.NewServer(t)
+	up.Otherwise(func(n int, _ agenttest.Request) agenttest.Reply {
+		return agenttest.Completed(item.Must(&item.Message{ID: fmt.Sprint("msg_of_", n), Role: item.RoleAssistant, Status: item.StatusCompleted,
+			Content: item.Content{Parts: []item.Part{&item.OutputText{Text: fmt.Sprint("reply ", n)}}}}))
+	})
+	w, end := onDisk(t, place, up)
+	first := w.create(`{"model":"m","input":"a"}`)
+	second := w.create(`{"model":"m","input":"b","previous_response_id":"` + first.ID + `"}`)
+	end()
+	w, end = onDisk(t, place, up)
+	defer end()
+	w.create(`{"model":"m","input":[{"type":"item_reference","id":"` + second.Output[0].ID() + `"},{"role":"user","content":"c"}]}`)
+	if sent := string(up.Requests()[2].Body); !strings.Contains(sent, "reply 1") {
+		t.Errorf("sent %s", sent)
+	}
+}
