@@ -49,6 +49,8 @@ type gate struct {
 	// are the tools of the endpoint that reach the web.
 	reads   bool
 	browses []browse
+	// crowded is the place of a power for which there was no room.
+	crowded place
 	// texts are the files that were read, by their paths. A load reads each file once, so
 	// that what a person agreed to is what is used.
 	texts map[string][]byte
@@ -88,7 +90,7 @@ func resolved(path string) string {
 // begin starts a pass over the file at path.
 func (g *gate) begin(path string) {
 	g.claim, g.withheld, g.places = trust.Claim{Path: path}, false, map[trust.Power]place{}
-	g.reads, g.browses = false, nil
+	g.reads, g.browses, g.crowded = false, nil, place{}
 	g.included, g.payload = 0, 0
 }
 
@@ -126,10 +128,17 @@ func (f *File) atConfig() place {
 	return place{f.doc().Name, 1, 1}
 }
 
+// mostPowers is how many powers a file may have: nobody reads a list that is longer.
+const mostPowers = 1000
+
 // wants records a power with its place, and reports whether the person agreed to it.
 func (g *gate) wants(p trust.Power, at place) bool {
 	if _, known := g.places[p]; !known && g.places != nil {
 		g.places[p] = at
+	}
+	if len(g.claim.Powers) == mostPowers && !g.claim.Powers.Has(p) {
+		g.crowded = at
+		return false
 	}
 	g.claim.Powers.Add(p)
 	return g.agreed.Has(p)
@@ -564,7 +573,7 @@ func (g *gate) outside(s *mcpbridge.Server, at place) {
 // hosted records what a tool that the endpoint runs may reach.
 func (g *gate) hosted(def item.Tool, at place) {
 	server, _ := def.(*item.MCPTool)
-	for _, site := range reach.Sites(reach.Of(def)) {
+	for _, site := range reach.Sites(reach.Of(def), nil) {
 		if server == nil || site != reach.SiteOf(server.ServerURL) {
 			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
 		}
@@ -639,6 +648,9 @@ func (g *gate) ask(ctx context.Context, asked *[]trust.Claim, o *Options) (again
 	g.settle()
 	known := slices.ContainsFunc(*asked, func(c trust.Claim) bool { return c.Covers(&g.claim) })
 	switch {
+	case g.crowded != (place{}):
+		return false, chatmd.ErrorList{{File: g.crowded.file, Line: g.crowded.line, Column: g.crowded.column,
+			Message: fmt.Sprintf("the file has more than %d powers, which nobody can read", mostPowers), Hint: "divide it"}}
 	case len(g.claim.Powers) == 0 || known:
 		return false, g.refused()
 	case o.Consent == nil && (o.Check || o.Salvage):

@@ -105,6 +105,8 @@ func TestPowers(t *testing.T) {
 		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f","parameters":{"properties":{"require_approval":{}}}}]}</item>`, ""},
 		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[0,{"type":"web_search"}]}</item>`, `gives the model tools of the endpoint, which can be read in more than one way: {"type":"additional_tools","role":"developer","tools":[0,{"type":"web_search"}]}`},
 		{`<user>x</user><item type="additional_tools">{"type":"additional_tools","role":"developer","tools":[{"type":"mcp","type":"function","name":"f"}],"x":"` + strings.Repeat("x", 200) + `"}</item>`, `gives the model tools of the endpoint, which can be read in more than one way: {"type":"additional_tools","role":"developer","tools":[{"type":"mcp","type":"function","name":"f"}],"x":"` + strings.Repeat("x", 95) + `…`},
+		{`<user>x</user><item type="message">{"type":"message","role":"user","content":[{"type":"input_file","filename":"a.pdf","file_data":"http://169.254.169.254/x"},{"type":"input_image","image_url":"/home/me/private.png"}]}</item>`, "lets the endpoint fetch from /home/me/private.png\nlets the endpoint fetch from http://169.254.169.254"},
+		{`<user><doc src="https://a.example/x"/><img src="https://a.example/x"/></user>`, "fetches https://a.example/x\nlets the endpoint fetch from https://a.example"},
 		// What it changes.
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="log" command="rm -f x"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},
 		{`<tool name="read_file"><read id="d" path="../outside"/></tool><tool name="append_to_file"/><user>x</user>`, "reads, changes and deletes what is in OUTSIDE/"},
@@ -515,5 +517,18 @@ func TestTranscriptOfTrustedFile(t *testing.T) {
 	defer again.Close()
 	if asked == 0 {
 		t.Error("nobody was asked about what the transcript reads in the folder of the agent")
+	}
+}
+
+// K1: nobody is shown a list of powers that nobody can read.
+func TestMostPowers(t *testing.T) {
+	p := newPlace(t)
+	var images strings.Builder
+	for i := range 1001 {
+		fmt.Fprintf(&images, `<img src="https://h%d.example/"/>`, i)
+	}
+	_, err := agentfile.Load(t.Context(), write(t, `<user>`+images.String()+`</user>`, p.work, "many.md"), p.options())
+	if err == nil || !strings.Contains(err.Error(), "more than 1000 powers") {
+		t.Error(err)
 	}
 }

@@ -68,7 +68,7 @@ func (f *File) resolve(ctx context.Context, from *sources) chatmd.ErrorList {
 	} else {
 		f.dropAnswers(log.from)
 	}
-	return f.reach(located, from.o.gate)
+	return f.reach(located, from)
 }
 
 // tellApart finds what others than runs of this user wrote into a transcript, and disarms it.
@@ -123,8 +123,8 @@ func (f *File) Added() (parts []trust.Span, transcript trust.Source) {
 
 // reach records what the items make the endpoint do, unless runs of this user wrote them. What others wrote
 // into a transcript has lost its tools already; see disarm.
-func (f *File) reach(located []chatmd.Located, g *gate) (problems chatmd.ErrorList) {
-	disarmed := len(f.others) > 0
+func (f *File) reach(located []chatmd.Located, from *sources) (problems chatmd.ErrorList) {
+	g, disarmed := from.o.gate, len(f.others) > 0
 	for _, l := range located {
 		if !disarmed && hasMarks(f.written) || disarmed && f.known && !overlaps(f.others, l.Offset, l.Offset+1) {
 			continue // a run of this user wrote it
@@ -143,7 +143,7 @@ func (f *File) reach(located []chatmd.Located, g *gate) (problems chatmd.ErrorLi
 				problems = append(problems, &chatmd.Error{File: f.doc().Name, Line: l.Line, Column: l.Column, Message: unasked, Hint: unaskedHint})
 			}
 		}
-		for _, site := range reach.Sites(l.Item) {
+		for _, site := range reach.Sites(l.Item, from.isReference) {
 			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
 		}
 	}

@@ -44,11 +44,13 @@ type sources struct {
 	left     chatmd.ErrorList // what stays a reference, with [Options.Salvage]
 	used     []agent.Usage    // by the agents that were asked
 
+	references map[string]bool // the sources of those that stay a reference in this pass
+
 	toldUnread bool // see sayUnread
 }
 
 func newSources(p places, o Options) *sources {
-	return &sources{places: p, o: o, said: map[elementPlace]string{}}
+	return &sources{places: p, o: o, said: map[elementPlace]string{}, references: map[string]bool{}}
 }
 
 // Import implements [chatmd.Importer].
@@ -81,8 +83,15 @@ func (s *sources) Resolve(ctx context.Context, ref chatmd.Ref) ([]byte, string, 
 	case err != nil && ctx.Err() == nil:
 		err = s.leave(ref, err)
 	}
+	if errors.Is(err, chatmd.ErrLeft) && ref.Local && (ref.Tag == "img" || ref.Tag == "file") {
+		s.references[ref.Src] = true
+	}
 	return data, mediaType, err
 }
+
+// isReference reports whether an address in an item is the path of a local file that stays a reference: it is not
+// sent before the file was read.
+func (s *sources) isReference(address string) bool { return s.references[address] }
 
 // leave records an unreadable source that should stay a reference.
 func (s *sources) leave(ref chatmd.Ref, err error) error {

@@ -136,7 +136,7 @@ type importer struct {
 func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session.Entry {
 	kept, what := d.Entry(e)
 	for _, it := range itemsIn(kept.Body) {
-		for _, site := range reach.Sites(it) {
+		for _, site := range reach.Sites(it, nil) {
 			if !slices.Contains(i.sites, site) {
 				i.sites = append(i.sites, site)
 			}

@@ -78,6 +78,7 @@ func TestURLs(t *testing.T) {
 		message(`{"type":"input_image","IMAGE_URL":"https://public.example/x.png"}`),
 		message(`{"type":"video_url","video_url":{"url":"https://public.example/x.mp4"}}`),
 		`{"type":"unknown_thing","deep":[{"audio_url":"https://public.example/x"}]}`,
+		message(`{"type":"input_file","filename":"x.pdf","file_data":"https://public.example/x.pdf"}`),
 	} {
 		if status, body := send("other", "responses", inResponse(it)); status != http.StatusForbidden || !strings.Contains(body, "'urls'") || !strings.Contains(body, `"missing_scope"`) {
 			t.Errorf("without the scope: %s: %d %s", it, status, body)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -183,22 +182,35 @@ func Unasked(it item.Item) bool {
 	}
 }
 
+// Unreadable stands for an address in an item that cannot be read.
+const Unreadable = "what cannot be read"
+
 // Sites returns the sites from which an item makes an endpoint fetch, each once: the scheme and the host of
-// its [URLs]. An address without a host is returned as it is.
-func Sites(it item.Item) (sites []string) {
+// its [URLs]. Of an address without a host, also the path of a local file, it returns the beginning. An
+// address for which read returns true is left out; read may be nil.
+func Sites(it item.Item, read func(address string) bool) (sites []string) {
+	known := map[string]bool{}
 	for _, address := range URLs(it.JSON()) {
-		if isFetched(address) && !slices.Contains(sites, SiteOf(address)) {
-			sites = append(sites, SiteOf(address))
+		if read != nil && read(address) {
+			continue
+		}
+		site := Unreadable
+		if address != "" {
+			site = SiteOf(address)
+		}
+		if !known[site] {
+			known[site] = true
+			sites = append(sites, site)
 		}
 	}
 	return sites
 }
 
-// URLs returns the values of the members of a JSON value whose name ends in _url, at any
-// depth, and of the member url of those that are objects. Data is none. Names are compared
-// without case, as some servers do.
+// URLs returns the values of the members of a JSON value whose name ends in _url, and of those called
+// file_data, at any depth and in lists, and of the member url of those that are objects. Data is none. Names are
+// compared without case, as some servers do. One that is "" stands for what cannot be read.
 func URLs(raw string) (list []string) {
-	if !strings.Contains(strings.ToLower(raw), "_url") && !strings.Contains(raw, `\u`) {
+	if lower := strings.ToLower(raw); !strings.Contains(lower, "_url") && !strings.Contains(lower, fileData) && !strings.Contains(raw, `\u`) {
 		return nil
 	}
 	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true))
@@ -213,7 +225,7 @@ func URLs(raw string) (list []string) {
 		t, err := d.ReadToken()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				list = append(list, "") // it is refused
+				list = append(list, "")
 			}
 			return list
 		}
@@ -224,36 +236,60 @@ func URLs(raw string) (list []string) {
 				name = ""
 			}
 		case '}', ']':
+			name = named[len(named)-1] // a list goes on
 			named = named[:len(named)-1]
 		case '"':
 			if isName {
 				name = strings.ToLower(t.String())
 				continue
 			}
-			outer := named[len(named)-1]
-			v := t.String()
-			of := strings.HasSuffix(name, "_url") || name == "url" && strings.HasSuffix(outer, "_url")
-			if of && v != "" && !strings.HasPrefix(strings.ToLower(v), "data:") {
+			of := name
+			if outer := named[len(named)-1]; name == "url" {
+				of = outer
+			}
+			if v := t.String(); isFetched(of, v) {
 				list = append(list, v)
 			}
 		}
 	}
 }
 
-// isFetched reports whether an address has a scheme, and is not data. A name without one is that of a local
-// file that was not read yet.
-func isFetched(address string) bool {
-	scheme, _, ok := strings.Cut(strings.TrimSpace(address), ":")
-	return (ok && len(scheme) > 1 && !strings.ContainsAny(scheme, "/\\") || strings.HasPrefix(scheme, "//")) && !strings.EqualFold(scheme, "data")
+// fileData is a member that holds data, for which some servers accept an address.
+const fileData = "file_data"
+
+// isFetched reports whether an endpoint may fetch the value of a member.
+func isFetched(member, value string) bool {
+	switch {
+	case value == "", strings.EqualFold(value[:min(len(value), len("data:"))], "data:"):
+		return false
+	case member == fileData:
+		return !isBase64(value) && !item.HasHeld(value)
+	}
+	return strings.HasSuffix(member, "_url")
 }
 
-// SiteOf returns the scheme and the host of an address, or all of one without a host.
+// isBase64 reports whether a text is data in base64, and not a path that could be taken for it. Data
+// that begins with a slash is a JPEG.
+func isBase64(s string) bool {
+	if len(s)%4 != 0 || strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "/9j/") {
+		return false
+	}
+	s = strings.TrimSuffix(strings.TrimSuffix(s, "="), "=")
+	for _, c := range []byte(s) {
+		if c >= 0x80 || !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_", rune(c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// SiteOf returns the scheme and the host of an address, or the beginning of one without a host.
 func SiteOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" || u.Host == "" {
-		return address
+		return Excerpt(address)
 	}
-	return strings.ToLower(u.Scheme + "://" + u.Host)
+	return Excerpt(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
 // Excerpt returns the beginning of a text that a stranger wrote, of a length that people read.

@@ -14,20 +14,27 @@ import (
 // K1: an address is found wherever it is in an item, however its member is written, and each site once.
 func TestSites(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"type":"message","role":"user","content":"see https://x.example"}`:                             "",
-		`{"type":"x","image_url":"https://a.example/1","a":[{"FILE_URL":"https://A.example:443/2"}]}`:    "https://a.example https://a.example:443",
-		`{"type":"x","image_url":{"detail":"low","url":"http://u:p@a.example"},"url":"http://c.x"}`:      "http://a.example",
-		`{"type":"x","image_url":"data:image/png;base64,AA","image_url":"\u0068ttp://a.example"}`:        "http://a.example",
-		`{"type":"x","audio_url":"DATA:,","video_url":" file:///etc/passwd","image_url":"in/x.png"}`:     " file:///etc/passwd",
-		`{"type":"x","image_url":["http://a.example"],"file_url":"//b.example/x","file_url":"c:/x"}`:     "http://a.example //b.example/x",
-		`{"type":"x","image_url":{"a":{"url":"http://a.example"}},"output":"{\"image_url\":\"http:\"}"}`: "",
-		`{"type":"x","image_url":"http://[::1","file_url":"http:"}`:                                      "http://[::1 http:",
+		`{"type":"message","role":"user","content":"see https://x.example"}`:                                                     "",
+		`{"type":"x","image_url":"https://a.example/1","a":[{"FILE_URL":"https://A.example:443/2"}]}`:                            "https://a.example https://a.example:443",
+		`{"type":"x","image_url":{"detail":"low","url":"http://u:p@a.example"},"url":"http://c.x"}`:                              "http://a.example",
+		`{"type":"x","image_url":"data:image/png;base64,AA","image_url":"\u0068ttp://a.example"}`:                                "http://a.example",
+		`{"type":"x","audio_url":"DATA:,","video_url":" file:///etc/passwd","image_url":"in/x.png"}`:                             " file:///etc/passwd in/x.png",
+		`{"type":"x","image_url":["http://a.example"],"file_url":"//b.example/x","file_url":"c:/x"}`:                             "http://a.example //b.example/x c:/x",
+		`{"type":"x","image_url":[{"url":"http://a.example","x":1},["data:,","http://b.example"],[]],"x":"http://c.example"}`:    "http://a.example http://b.example",
+		`{"type":"x","image_url":{"a":{"url":"http://a.example"}},"output":"{\"image_url\":\"http:\"}"}`:                         "",
+		`{"type":"x","image_url":"http://[::1","file_url":"http:"}`:                                                              "http://[::1 http:",
+		`{"type":"x","image_url":"/home/me/private.png","file_url":""}`:                                                          "/home/me/private.png",
+		`{"type":"x","file_data":"http://169.254.169.254/x","a":{"File_Data":"file:///x"}}`:                                      "http://169.254.169.254 file:///x",
+		`{"type":"x","file_data":"/etc/ssl/key","a":{"file_data":{"url":"//b.example"}}}`:                                        "/etc/ssl/key //b.example",
+		`{"type":"x","file_data":"aGk=","a":[{"file_data":"data:text/plain,hi"},{"file_data":"/9j/4AAQ"},{"file_data":"_-+/"}]}`: "",
+		`{"type":"x","a":"\ud800","image_url":"http://a.example"}`:                                                               "what cannot be read",
+		`{"type":"x","image_url":"` + strings.Repeat("x", 1000) + `"}`:                                                           strings.Repeat("x", 200) + "…",
 	} {
 		it, err := item.ParseString(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(reach.Sites(it), " "); got != want {
+		if got := strings.Join(reach.Sites(it, nil), " "); got != want {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
