@@ -26,6 +26,7 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/trust"
 )
 
 // Import makes a session from an export or a transcript. Imported data carries no
@@ -42,6 +43,10 @@ type Import struct {
 	Path string
 	// Options are the options for loading a transcript.
 	Options agentfile.Options
+	// Consent is asked once about the sites from which the conversation makes an endpoint fetch, if it has
+	// any, before the session can be continued. If it is nil, or does not agree to all of them, nothing is
+	// imported and the error is a [*trust.UntrustedError]. K1
+	Consent func(ctx context.Context, c trust.Claim) (trust.Agreement, error)
 }
 
 // Imported is the result of an [Import].
@@ -50,7 +55,7 @@ type Imported struct {
 	// Dropped lists what was not imported, in order.
 	Dropped []Dropped `json:"dropped"`
 	// Sites are those from which the conversation makes an endpoint fetch images and files, once
-	// a run continues it.
+	// a run continues it. [Import].Consent was asked about them.
 	Sites []string `json:"sites,omitzero"`
 	// Read is the number of entries that an import made, including those of nested
 	// sessions.
@@ -72,7 +77,7 @@ func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Impor
 	if nils.Is(f) {
 		return nil, errNoReader
 	}
-	return i.do(ctx, func(m *importer) error {
+	return i.do(ctx, name, func(m *importer) error {
 		err := m.lines(ctx, f)
 		switch {
 		case errors.Is(err, export.ErrCut):
@@ -90,17 +95,20 @@ func (i Import) Transcript(ctx context.Context, name string, f io.Reader) (*Impo
 	if nils.Is(f) {
 		return nil, errNoReader
 	}
-	return i.do(ctx, func(m *importer) error { return m.transcript(ctx, name, f, i.Options) })
+	return i.do(ctx, name, func(m *importer) error { return m.transcript(ctx, name, f, i.Options) })
 }
 
 // do runs an import with read. If it fails, the session is deleted again, so that an
 // import is either complete or leaves nothing behind.
-func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, error) {
+func (i Import) do(ctx context.Context, file string, read func(*importer) error) (*Imported, error) {
 	if nils.Is(i.Store) {
 		return nil, errNoStore
 	}
 	m := &importer{store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
 	err := read(m)
+	if err == nil {
+		err = i.agreed(ctx, file, m.sites)
+	}
 	if err == nil {
 		err = m.call(ctx)
 	}
@@ -114,6 +122,30 @@ func (i Import) do(ctx context.Context, read func(*importer) error) (*Imported, 
 		err = errors.Join(err, takeBack(ctx, i.Store, m.made[0]))
 	}
 	return nil, err
+}
+
+// mostSites is how many sites a conversation may name: nobody reads a list that is longer.
+const mostSites = 1000
+
+// agreed returns an error unless the person agrees to the sites from which an endpoint is made to fetch.
+func (i Import) agreed(ctx context.Context, file string, sites []string) error {
+	claim := trust.Claim{Path: file}
+	for _, site := range sites {
+		claim.Powers.Add(trust.Power{Kind: trust.Loads, What: site})
+	}
+	switch {
+	case len(sites) == 0:
+		return nil
+	case len(sites) > mostSites:
+		return invalid("%s: the conversation lets the endpoint fetch from more than %d sites, which nobody can read", file, mostSites)
+	case i.Consent == nil:
+		return &trust.UntrustedError{Claim: claim}
+	}
+	a, err := i.Consent(ctx, claim)
+	if err == nil && len(claim.Powers.Without(a.Powers)) > 0 {
+		err = &trust.UntrustedError{Claim: claim}
+	}
+	return err
 }
 
 // importer makes sessions of a file.
@@ -137,7 +169,7 @@ func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session
 	kept, what := d.Entry(e)
 	for _, it := range itemsIn(kept.Body) {
 		for _, site := range reach.Sites(it, nil) {
-			if !slices.Contains(i.sites, site) {
+			if len(i.sites) <= mostSites && !slices.Contains(i.sites, site) {
 				i.sites = append(i.sites, site)
 			}
 		}

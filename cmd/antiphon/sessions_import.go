@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
@@ -21,6 +22,8 @@ type importCommand struct {
 	File string `arg:"" help:"JSON lines or a transcript; - is standard input."`
 	Name string `placeholder:"NAME" help:"The name of the session. Default: its previous name, or the file's."`
 	For  string `placeholder:"AGENT" help:"The agent's file that it belongs to, so that a run can continue it. Default: none."`
+
+	Trust bool `help:"Agree to what is asked about: what a transcript reads, and the sites from which the conversation lets the endpoint fetch."`
 }
 
 // Help is shown by antiphon sessions import --help.
@@ -33,7 +36,9 @@ short, is refused with what it seems to be, and nothing of it stays.
 What is imported is a new session; nothing that is there is changed. It brings no
 authority: approvals of calls that have not run, remembered rules and the like
 are dropped, and each is listed. Without --for it belongs to no agent: it can be
-shown, exported and forked, and no run takes it.
+shown, exported and forked, and no run takes it. If the conversation lets the
+endpoint fetch images or files from addresses, you are asked once about the sites;
+without a terminal, --trust agrees.
 
 Examples:
   antiphon sessions import work.jsonl --for agent.md
@@ -71,13 +76,16 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	if err != nil {
 		return err
 	}
-	t, err := newTruster(c.File, &trustFlags{}, std, env, nil)
+	t, err := newTruster(c.File, &trustFlags{Trust: c.Trust}, std, env, nil)
 	if err != nil {
 		return err
 	}
 	options.Consent = t.recorded(t.askToRead)
 	return all.opened(ctx, env, true, func(store keeper) error {
 		how := host.Import{Store: store, Name: c.Name, Path: path, Options: options}
+		how.Consent = t.recorded(func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+			return c.agree(ctx, t, claim, !all.JSON && terminal(std.in) && terminal(std.err))
+		})
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -96,6 +104,35 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 		}
 		return c.tell(std, all, made)
 	})
+}
+
+// agree asks the person about the sites from which the conversation lets the endpoint fetch.
+func (c *importCommand) agree(ctx context.Context, t *truster, claim trust.Claim, canAsk bool) (trust.Agreement, error) {
+	switch {
+	case c.Trust:
+		return trust.Agreement{Powers: claim.Powers, Decided: session.DeciderFlag, From: "--trust"}, nil
+	case !canAsk:
+		return trust.Agreement{}, usage(fmt.Errorf("%w\n  hint: nothing was imported; --trust imports it, and its runs let the endpoint do this", &trust.UntrustedError{Claim: claim}))
+	}
+	t.who = newPerson(t.std)
+	s, hidden := t.show(claim)
+	t.who.unasked()
+	for {
+		answer, ok, err := t.reply(ctx, "import it? [y]es, [n]o:", s, &hidden)
+		if err != nil {
+			return trust.Agreement{}, err
+		}
+		a := trust.Agreement{Decided: session.DeciderPerson, By: thePerson, From: atTerminal, Shown: t.seen.String()}
+		switch {
+		case !ok || answer == "n" || answer == "no":
+			return a, usage(errors.New("nothing was imported"))
+		case answer == "y" || answer == "yes":
+			a.Powers = claim.Powers
+			return a, nil
+		case answer != "":
+			fmt.Fprintln(t.std.err, "   y: makes the session; its runs let the endpoint do this without asking\n   n: imports nothing")
+		}
+	}
 }
 
 // input opens the file. Standard input and pipes are copied to a temporary file,
