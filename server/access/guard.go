@@ -473,7 +473,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 			}
 		}
 	}
-	least := estimate.Tokens(r.Object.JSON())
+	least := estimate.Request(r.Object, r.Items[len(r.Items)-r.Own:])
 	most := least
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
 		most += *r.MaxOutputTokens

@@ -474,8 +474,9 @@ func (p *passage) estimate(u *upstream, req *api.Request, made *meter) {
 	if made.counted {
 		return
 	}
-	in := estimate.Tokens(p.r.Object.JSON())
-	for _, it := range p.r.Items[:len(p.r.Items)-p.r.Own] {
+	history := len(p.r.Items) - p.r.Own
+	in := estimate.Request(p.r.Object, p.r.Items[history:])
+	for _, it := range p.r.Items[:history] {
 		in += estimate.Tokens(it.JSON())
 	}
 	out := int64((made.bytes + estimate.BytesPerToken - 1) / estimate.BytesPerToken)

@@ -107,3 +107,42 @@ func TestSpentOnBroken(t *testing.T) {
 		t.Errorf("refused: %+v", o)
 	}
 }
+
+// An estimate counts the content of the files that a request names, as it counts that of files in the request.
+func TestSpentOnFiles(t *testing.T) {
+	up, never := agenttest.NewServer(t), make(chan struct{})
+	defer close(never)
+	up.Add(agenttest.Completed(item.Assistant("Yes.")).Stall(never))
+	keep := &gateway.Store{In: opened(t)}
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
+	got := make(chan server.Outcome, 1)
+	w.serve(&server.Server{Backend: w.b, Store: keep, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+		return func(o server.Outcome) { got <- o }, nil
+	}})
+	defer func() {
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	body := naming(w.uploaded("one.txt", strings.Repeat("x", 9000)))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	go func() {
+		for len(up.Requests()) == 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		stop() // the client leaves
+	}()
+	if resp, err := w.client.Do(r); err == nil {
+		resp.Body.Close()
+	}
+	if o := <-got; o.Usage == nil || o.Usage.InputTokens < 1500 || o.Usage.InputTokens > 2000 {
+		t.Errorf("%+v %+v", o, o.Usage)
+	}
+}

@@ -4,6 +4,12 @@
 // Package estimate estimates tokens, where nobody has counted them.
 package estimate
 
+import (
+	"strings"
+
+	"github.com/antiphon-go/antiphon/item"
+)
+
 const (
 	// BytesPerToken is how many bytes of text count as a token.
 	BytesPerToken = 4
@@ -36,4 +42,19 @@ func Tokens(request string) (n int64) {
 	}
 	end()
 	return n + int64(text/BytesPerToken)
+}
+
+// Request estimates the tokens of a request without its history. own is its own input, in which the files
+// that the request names have their content.
+func Request(object item.Item, own []item.Item) int64 {
+	sent := Tokens(object.JSON())
+	input, _ := object.Member("input")
+	if !strings.HasPrefix(string(input), "[") {
+		return sent
+	}
+	n := sent - Tokens(string(input))
+	for _, it := range own {
+		n += Tokens(it.JSON())
+	}
+	return max(n, sent)
 }
