@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -182,13 +183,20 @@ func TestFilesOfProjects(t *testing.T) {
 	if err := errors.Join(red.Close(), blue.Close()); err != nil {
 		t.Error(err)
 	}
-	old := &gateway.Store{In: in, Owner: "red"}
 	gone, err := red.AddFile(t.Context(), server.File{Name: "b", Purpose: "vision", Expires: time.Now().Unix() - 1}, []byte("y"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	expired, _ := kept.FileSession(gone.ID)
+	swept := &backdated{Store: in, old: expired, deleted: make(chan struct{})}
+	old := &gateway.Store{In: swept, Owner: "red"}
 	if _, err := old.AddFile(t.Context(), server.File{Name: "c", Purpose: "vision"}, []byte("z")); err != nil { // sweeps
 		t.Fatal(err)
+	}
+	select {
+	case <-swept.deleted:
+	case <-time.After(time.Minute):
+		t.Fatal("the file that has expired is not removed")
 	}
 	if err := errors.Join(red.Close(), old.Close()); err != nil {
 		t.Error(err)

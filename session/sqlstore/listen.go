@@ -10,8 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	mathrand "math/rand/v2"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +42,9 @@ const (
 	believesWatching = 30 * time.Second
 )
 
+// answersWithin is the longest time until a process says what it watches.
+const answersWithin = 200 * time.Millisecond
+
 // pollsLess is how much longer a store that gets messages waits between two looks.
 const pollsLess = 20
 
@@ -65,7 +68,9 @@ type wakes struct {
 	end     context.CancelFunc   // ends the goroutines; nil if there are none
 	closed  bool                 // there will be none
 	watched map[string]time.Time // sessions that others watch, and when they said so last
+	pruned  time.Time            // when old ones were removed from watched
 	watches map[string]int       // sessions that are watched here, and by how many
+	answers bool                 // a goroutine will say what is watched here
 	says    map[string]string    // messages to send, by channel and id
 	sends   bool                 // a goroutine sends them
 	all     sync.WaitGroup
@@ -169,7 +174,7 @@ func (w *wakes) listenOnce(ctx context.Context) error {
 	}
 	w.hear(true)
 	return receive(ctx, conn, func(channel, id string) bool {
-		w.heard(channel, id)
+		w.heard(ctx, channel, id)
 		return true
 	})
 }
@@ -198,7 +203,7 @@ func (w *wakes) tryChannel(ctx context.Context, conn *sql.Conn) error {
 }
 
 // heard passes a message on.
-func (w *wakes) heard(channel, id string) {
+func (w *wakes) heard(ctx context.Context, channel, id string) {
 	switch channel {
 	case channelDelivery:
 		w.s.arrivals.heard(id)
@@ -209,19 +214,23 @@ func (w *wakes) heard(channel, id string) {
 		w.s.tell(id)
 	case channelWatch:
 		if id == "" {
-			w.answer()
-			return
+			w.answer(ctx)
+		} else {
+			w.watchedElsewhere(id)
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		now := time.Now()
-		for other, at := range w.watched {
-			if now.Sub(at) > believesWatching {
-				delete(w.watched, other)
-			}
-		}
-		w.watched[id] = now
 	}
+}
+
+// watchedElsewhere notes that another process watches a session.
+func (w *wakes) watchedElsewhere(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if now.Sub(w.pruned) > believesWatching {
+		maps.DeleteFunc(w.watched, func(_ string, at time.Time) bool { return now.Sub(at) > believesWatching })
+		w.pruned = now
+	}
+	w.watched[id] = now
 }
 
 // watching notes that a session is watched here, until over is called.
@@ -239,14 +248,24 @@ func (w *wakes) watching(id string) (over func()) {
 	}
 }
 
-// answer says what is watched here.
-func (w *wakes) answer() {
+// answer says what is watched here, after a while: processes that begin together, as after a
+// restart of the server, ask together.
+func (w *wakes) answer(ctx context.Context) {
 	w.mu.Lock()
-	ids := slices.Collect(maps.Keys(w.watches))
-	w.mu.Unlock()
-	for _, id := range ids {
-		w.say(channelWatch, id)
+	defer w.mu.Unlock()
+	if w.answers || len(w.watches) == 0 {
+		return
 	}
+	w.answers = true
+	w.all.Go(func() {
+		wait(ctx, mathrand.N(answersWithin))
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.answers = false
+		for id := range w.watches {
+			w.sayHeld(channelWatch, id)
+		}
+	})
 }
 
 // appended tells those who watch a session in other processes of an append.

@@ -221,8 +221,8 @@ func (k Files) Sweep(ctx context.Context, now time.Time) error {
 	}
 	for _, in := range list {
 		switch {
-		case in.Entries == 0 && now.Sub(in.Updated) < maxUpload:
-			continue // another server may be writing it
+		case in.Entries == 0 && (in.Updated.IsZero() || now.Sub(in.Updated) < maxUpload):
+			continue // somebody may be writing it; not every store says since when
 		case in.Entries > 0 && !slices.Contains(in.Tags, tagExpires):
 			continue
 		case in.Entries > 0:
