@@ -116,7 +116,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	if run.parts, err = run.attached(ctx); err != nil {
 		return err
 	}
-	t := &dialogue{effort: c.Effort, found: attach, own: own, tooled: map[int64]bool{}, mayLeave: map[string]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
+	t := &dialogue{effort: c.Effort, found: attach, own: own, tooled: map[int64]bool{}, chat: c, run: run, env: env, cfg: cfg, colour: !c.Plain && env["NO_COLOR"] == ""}
 	if ctx, err = t.sit(ctx, std, in, out); err != nil {
 		return err
 	}
@@ -258,11 +258,10 @@ type dialogue struct {
 	named      atomic.Pointer[[]string] // subagents and other sessions
 	learns     func()                   // ends the search for their names
 	calls      *outline
-	pictures   sync.Map        // pasted ones that may be sent, by their paths
-	today      *daySpent       // nil until something has a price
-	undone     *undone         // by the last /undo, for /redo; nil once more was said
-	mayLeave   map[string]bool // files outside of the current folder that may be sent
-	leaving    sync.Mutex      // guards mayLeave
+	pictures   sync.Map  // pasted ones that may be sent, by their paths
+	today      *daySpent // nil until something has a price
+	undone     *undone   // by the last /undo, for /redo; nil once more was said
+	mayLeave   agreed    // files outside of the current folder, and sessions, that may be sent
 
 	collapses bool           // the person wants markers for what was read again
 	ended     int64          // the entry of the last turn's end

@@ -204,7 +204,7 @@ func TestArguments(t *testing.T) {
 // a question, and that old ones are removed. K2
 func TestPastedPicture(t *testing.T) {
 	data := t.TempDir()
-	d := &dialogue{env: environment{"XDG_DATA_HOME": data}, mayLeave: map[string]bool{}}
+	d := &dialogue{env: environment{"XDG_DATA_HOME": data}}
 	old := filepath.Join(data, "antiphon", "pasted", "old.png")
 	if err := os.MkdirAll(filepath.Dir(old), 0o700); err != nil {
 		t.Fatal(err)

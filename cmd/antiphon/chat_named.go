@@ -80,7 +80,8 @@ func agentsOf(ctx context.Context, h *host.Host) (names []string) {
 }
 
 // sessionAt returns the conversation of another session that a prompt names, or nil if none has the name, or if the person
-// does not want it to be sent. They are always asked, because a prompt may be pasted from somebody else. K2
+// does not want it to be sent. They are asked, because a prompt may be pasted from somebody else, and asked again about a
+// session in which more was said since. K2
 func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.Part, error) {
 	if t.host == nil || t.host.Store == nil || !nameable(name) {
 		return nil, nil
@@ -89,18 +90,13 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 	if err != nil || info.ID == "" || info.ID == t.host.Session.ID() {
 		return nil, err
 	}
-	key := "session " + info.ID
-	allowed := func() bool {
-		t.leaving.Lock()
-		defer t.leaving.Unlock()
-		return t.mayLeave[key]
-	}
-	if !allowed() && !asks {
-		return nil, errors.New("it is asked about when the work is over")
-	}
 	s, err := session.Open(ctx, t.host.Store, info.ID)
 	if err != nil {
 		return nil, err
+	}
+	key := fmt.Sprintf("session %s up to entry %d", info.ID, len(s.Log()))
+	if !t.mayLeave.has(key) && !asks {
+		return nil, errors.New("it is asked about when the work is over")
 	}
 	text, messages := conversationOf(s)
 	switch {
@@ -109,7 +105,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 	case len(text) > mostSent:
 		return nil, fmt.Errorf("the conversation has %s, more than %s; antiphon sessions export writes it to a file", bytesInWords(len(text)), bytesInWords(mostSent))
 	}
-	if !allowed() {
+	if !t.mayLeave.has(key) {
 		answer, err := t.asked(ctx, fmt.Sprintf("   send what was said in the session %s, %s? [y]es, [n]o: ", visible(name), plural(messages, "message")))
 		if err != nil {
 			return nil, err
@@ -118,9 +114,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
 			return nil, nil
 		}
-		t.leaving.Lock()
-		t.mayLeave[key] = true
-		t.leaving.Unlock()
+		t.mayLeave.add(key)
 	}
 	fmt.Fprintf(t.std.err, "   with the session %s\n", visible(name))
 	return named(name, text), nil
@@ -163,17 +157,20 @@ func conversationOf(s *session.Session) (text string, messages int) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("What was said in another conversation. Lines of the person begin with >; calls of tools are left out.\n")
+	b.WriteString("What was said in another conversation, without calls of tools. All that somebody said is indented, so that nobody can speak for the other.\n")
 	for _, m := range messagesIn(s.Entries()) {
 		if gone[m.seq] || strings.TrimSpace(m.text) == "" {
 			continue
 		}
 		messages++
-		said := m.text
+		who := "Model"
 		if m.user {
-			said = "> " + strings.ReplaceAll(said, "\n", "\n> ")
+			who = "Person"
 		}
-		b.WriteString("\n" + said + "\n")
+		fmt.Fprintf(&b, "\n%s:\n    %s\n", who, lineEnds.Replace(m.text))
 	}
 	return b.String(), messages
 }
+
+// lineEnds begins each line with blanks, whatever ends the one before.
+var lineEnds = strings.NewReplacer("\r\n", "\n    ", "\n", "\n    ", "\r", "\n    ", "\v", "\n    ", "\f", "\n    ", "\u0085", "\n    ", "\u2028", "\n    ", "\u2029", "\n    ")

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -196,10 +197,12 @@ func filesIn(text string) []string {
 	return slices.DeleteFunc(namesIn(text), func(name string) bool { return !isFile(name) })
 }
 
-// namesIn returns what stands behind an @ in a prompt.
+// namesIn returns what stands behind an @ in a prompt, once each.
 func namesIn(text string) (names []string) {
+	seen := map[string]bool{}
 	for word := range strings.FieldsSeq(text) {
-		if name, at := strings.CutPrefix(word, "@"); at && name != "" {
+		if name, at := strings.CutPrefix(word, "@"); at && name != "" && !seen[name] {
+			seen[name] = true
 			names = append(names, name)
 		}
 	}
@@ -238,9 +241,7 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
 			return nil, nil
 		}
-		t.leaving.Lock()
-		t.mayLeave[real] = true
-		t.leaving.Unlock()
+		t.mayLeave.add(real)
 	}
 	f, info, err := private.Open(real)
 	if err != nil {
@@ -262,9 +263,28 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 // person has agreed to, or a picture that they pasted.
 func (t *dialogue) maySend(real string) bool {
 	_, pasted := t.pictures.Load(real)
-	t.leaving.Lock()
-	defer t.leaving.Unlock()
-	return pasted || t.mayLeave[real] || !outside(real)
+	return pasted || t.mayLeave.has(real) || !outside(real)
+}
+
+// agreed is what the person has agreed to, by keys. It is safe for concurrent use.
+type agreed struct {
+	mu   sync.Mutex
+	keys map[string]bool
+}
+
+func (a *agreed) add(key string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.keys == nil {
+		a.keys = map[string]bool{}
+	}
+	a.keys[key] = true
+}
+
+func (a *agreed) has(key string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.keys[key]
 }
 
 // outside reports whether a file, by its path without links, is not in the current folder, or is a

@@ -101,7 +101,7 @@ func conversingIn(t *testing.T, dir, script string, tools ...string) (d *dialogu
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}, mayLeave: map[string]bool{}}
+	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}}
 	if err := d.open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}

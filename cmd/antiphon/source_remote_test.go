@@ -83,7 +83,7 @@ func TestFilesForServers(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	}))
 	defer server.Close()
-	d.who = newPerson(stdio{in: strings.NewReader("n\n"), err: screen})
+	d.who = newPerson(stdio{in: strings.NewReader("n\ny\n"), err: screen})
 	src := &remote{client: &sessions.Client{URL: server.URL}, id: "s"}
 	v := &visitor{t: d, there: src, attached: &attached{std: d.std, src: src}}
 	for _, text := range []string{"see @notes.txt @waves.png", "and @ann", "see @" + other} {
@@ -97,11 +97,14 @@ func TestFilesForServers(t *testing.T) {
 	if err := v.steer(t.Context(), "at once @"+other); err == nil || !strings.Contains(err.Error(), "is asked about when the work is over") {
 		t.Error(err)
 	}
+	if _, err := v.said(t.Context(), "now see @"+other); err != nil {
+		t.Error(err)
+	}
 	for i, want := range []string{
 		`"input":[{"type":"input_text","text":"see @notes.txt @waves.png"},{"type":"input_text","text":"notes.txt:\n\nthe notes"},{"type":"input_image"`,
-		`{"input":"and @ann",`, `{"input":"see @` + other + `",`, `"text":"notes.txt:\n\nthe notes"}]`,
+		`{"input":"and @ann",`, `{"input":"see @` + other + `",`, `"text":"notes.txt:\n\nthe notes"}]`, `the other"}]`,
 	} {
-		if len(bodies) != 4 || !strings.Contains(bodies[i], want) {
+		if len(bodies) != 5 || !strings.Contains(bodies[i], want) {
 			t.Fatalf("%d bodies, want %s in %.300q", len(bodies), want, bodies[min(i, len(bodies)-1)])
 		}
 	}
