@@ -236,7 +236,7 @@ func (r *Run) judgeAnswer(ctx context.Context, stop *plan.Stop) (again bool, err
 		return false, nil
 	}
 	notice := session.Noticed{Kind: session.NoticeUnfit, ItemID: said.ID(), Text: "the answer goes back to the model, because it does not fit: " + problem}
-	if err := r.give(ctx, []session.Body{notice}, []item.Item{item.User(fmt.Sprintf(answerAgain, problem))}); err != nil {
+	if err := r.giveAs(ctx, true, []session.Body{notice}, []item.Item{item.User(fmt.Sprintf(answerAgain, problem))}); err != nil {
 		return false, err
 	}
 	if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &notice); objection != nil {

@@ -103,11 +103,15 @@ func uninterrupted(ctx context.Context, err error) (said error, all bool) {
 // give records input, with bodies before and after it in the same append. If a hook
 // objects, the same append withdraws the input, so that it is never in the view.
 func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item, behind ...session.Body) error {
+	return r.giveAs(ctx, false, before, input, behind...)
+}
+
+func (r *Run) giveAs(ctx context.Context, own bool, before []session.Body, input []item.Item, behind ...session.Body) error {
 	veto := r.showInput(ctx, r.inputHooks(), input, r.state.View().Items())
 	bodies, first := before, r.nextSeq()+int64(len(before))
 	var seqs []int64
 	for i, it := range input {
-		bodies = append(bodies, session.InputItem{Item: it})
+		bodies = append(bodies, session.InputItem{Item: it, Own: own})
 		if !it.Instructs() {
 			seqs = append(seqs, first+int64(i))
 		}

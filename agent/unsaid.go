@@ -41,7 +41,7 @@ func (r *Run) recordNoted(call item.Item, text string, bodies ...session.Body) e
 		arguments = fmt.Sprintf("%d bytes of arguments", len(arguments))
 	}
 	r.shown.given = append(r.shown.given, r.nextSeq()+int64(len(bodies)))
-	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, arguments, text))})...)
+	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, arguments, text)), Own: true})...)
 }
 
 // unsentText returns the text of an output for the model.

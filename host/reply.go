@@ -35,12 +35,12 @@ func Unanswered(s *session.Session) bool {
 	return !ok || stop.Why != agent.StopNothingToSend
 }
 
-// lastSaid returns the last message of a log that does not come from the model.
+// lastSaid returns the last message of a log that comes neither from the model nor from a run.
 func lastSaid(s *session.Session) item.Item {
 	log := s.Log()
 	for i := len(log) - 1; i >= 0; i-- {
 		given, ok := log[i].Body.(session.InputItem)
-		if ok && given.Item.Type() == item.TypeMessage && given.Item.Role() != item.RoleAssistant {
+		if ok && !given.Own && given.Item.Type() == item.TypeMessage && given.Item.Role() != item.RoleAssistant {
 			return given.Item
 		}
 	}

@@ -154,7 +154,10 @@ func byNameAndType(kinds ...*kind) (map[string]*kind, map[reflect.Type]*kind) {
 // that the two cannot differ. Zero values are left out. An item comes last, so that
 // open can parse it without scanning its text first.
 
-func (b *InputItem) fields(c codec) { c.item("item", &b.Item) }
+func (b *InputItem) fields(c codec) {
+	c.bool("own", &b.Own)
+	c.item("item", &b.Item)
+}
 
 func (b *RunStarted) fields(c codec) {
 	c.bool("resumes", &b.Resumes)

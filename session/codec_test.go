@@ -59,7 +59,7 @@ func everyKind(t testing.TB) []session.Entry {
 		Program: "antiphon v1", Files: []session.Hashed{{Name: "agent.md", Hash: "00"}},
 	}
 	bodies := []session.Body{
-		session.InputItem{Item: message},
+		session.InputItem{Item: message, Own: true},
 		session.RunStarted{Resumes: true, Setup: &setup, Conversation: session.Conversation{ID: "conv_1", Session: "s"}},
 		session.TurnStarted{Turn: 7, Continues: 5, InConversation: "conv_1", Setup: &session.Setup{}},
 		session.OutputItem{Turn: 7, Item: lines, Partial: true},
@@ -366,7 +366,7 @@ func anyEntry(t *rapid.T) session.Entry {
 		remember = &r
 	}
 	bodies := []session.Body{
-		session.InputItem{Item: anItem()}, session.RunStarted{Resumes: yes()}, session.TurnStarted{Turn: int(n()), Continues: n()},
+		session.InputItem{Item: anItem(), Own: yes()}, session.RunStarted{Resumes: yes()}, session.TurnStarted{Turn: int(n()), Continues: n()},
 		session.OutputItem{Turn: int(n()), Item: anItem(), Partial: yes()},
 		session.TurnEnded{Turn: int(n()), ResponseID: draw(), Status: draw(), Reason: draw(), Class: draw(), Usage: usage(), Refused: n(), Cost: cost()},
 		session.ApprovalAsked{CallID: draw(), Number: int(n()), Tool: draw(), Arguments: draw(), Custom: yes(), Reason: draw(), Rules: []session.Rule{rule()}},

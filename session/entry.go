@@ -31,7 +31,12 @@ type Body interface{ body() }
 
 // InputItem is an item that came from outside the run: a person's message, the messages
 // of the prompt, or an imported history.
-type InputItem struct{ Item item.Item }
+type InputItem struct {
+	Item item.Item
+	// Own means that the run wrote the item, to tell the model about its answer or its
+	// call. Nobody said it.
+	Own bool
+}
 
 // RunStarted opens a run. Limits count from here, unless Resumes is set. A turn
 // before it without an end has broken off, and calls that were started before it and
@@ -217,8 +222,8 @@ type CallOutput struct {
 }
 
 // CallDropped removes a call from the view that cannot get an output, such as a
-// computer call that was never carried out. The log keeps it. The next entry of a run is
-// a message that tells the model why.
+// computer call that was never carried out. The log keeps it. In a run, a message that
+// tells the model why follows, with [InputItem.Own].
 type CallDropped struct {
 	CallID string
 	Reason string

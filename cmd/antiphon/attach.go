@@ -229,7 +229,7 @@ func (a *attached) take(ev agent.Event) error {
 	a.shown = e.Seq
 	switch b := e.Body.(type) {
 	case session.InputItem:
-		if m, err := item.As[item.Message](b.Item); err == nil {
+		if m, err := item.As[item.Message](b.Item); err == nil && !b.Own {
 			a.show.tell(dim, "<< %s", a.show.short(m.Content.Display(), 1000))
 		}
 	case session.ApprovalAsked:

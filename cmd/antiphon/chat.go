@@ -680,7 +680,7 @@ func fileIn(text string) string {
 // lastAsked returns what the person said last.
 func lastAsked(s *session.Session) (text string) {
 	for e := range s.Entries() {
-		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
+		if b, ok := e.Body.(session.InputItem); ok && !b.Own && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
 			if m, err := item.As[item.Message](b.Item); err == nil {
 				text = typedText(m.Content)
 			}

@@ -53,7 +53,9 @@ func messagesIn(entries iter.Seq[session.Entry]) (all []message) {
 		var it item.Item
 		switch b := e.Body.(type) {
 		case session.InputItem:
-			it = b.Item
+			if it = b.Item; b.Own {
+				continue
+			}
 		case session.OutputItem:
 			it = b.Item
 		}

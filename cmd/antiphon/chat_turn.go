@@ -350,6 +350,9 @@ func (t *dialogue) follow(ev agent.Event) {
 		case session.Delivered:
 			t.others, t.halted = b.By != thePerson, t.halted || b.From == queue.FromPark && b.Entries > 0
 		case session.InputItem:
+			if b.Own {
+				return
+			}
 			if m, err := item.As[item.Message](b.Item); err == nil && t.others {
 				t.face.said(m.Content.Display())
 			}

@@ -335,7 +335,7 @@ type said struct {
 // said returns what the person said, oldest first.
 func (t *dialogue) said() (list []said) {
 	for e := range t.host.Session.Entries() {
-		if b, ok := e.Body.(session.InputItem); ok && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
+		if b, ok := e.Body.(session.InputItem); ok && !b.Own && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
 			if m, err := item.As[item.Message](b.Item); err == nil {
 				text, sent := typedOf(m.Content)
 				list = append(list, said{e.Seq, text, sent})

@@ -435,6 +435,9 @@ func inputOf(entries []session.Entry) (items []item.Item) {
 	for i, e := range entries {
 		switch b := e.Body.(type) {
 		case session.InputItem:
+			if b.Own {
+				continue
+			}
 			if i > 0 {
 				if n, ok := noteOf(entries[i-1]); ok && n.Kind == kindInstructions {
 					continue
