@@ -326,6 +326,28 @@ func TestClientToolSearchBounds(t *testing.T) {
 	}
 }
 
+// What the model was told about a call is withdrawn with the reply that the call is in. G2
+func TestSearchWithdrawn(t *testing.T) {
+	finds, err := tool.Search(&item.ToolSearchTool{Execution: item.ExecutionClient}, func(context.Context, string) ([]tool.Tool, error) {
+		return nil, errors.New("a bomb is not found")
+	}, tool.ReadOnly(), tool.EarlyStart())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := session.New()
+	search, reply := item.Must(&item.ToolSearchCall{ID: "ts_1", CallID: "c1", Execution: item.ExecutionClient, Arguments: `{}`}), item.Assistant("a bomb")
+	m := &memory{replies: []any{[]item.Item{search, reply}}}
+	a := &agent.Agent{Model: m, Tools: []tool.Tool{finds}, Guards: []agent.Guard{{Name: "out", Output: func(context.Context, *agent.GuardCall) (*agent.Tripwire, error) {
+		return &agent.Tripwire{Reason: "a bomb"}, nil
+	}}}}
+	if res, err := a.Run(t.Context(), s, item.User("go")); res.Tripwire == nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if got := outline(history(s)); !slices.Equal(got, []string{"user: go"}) {
+		t.Errorf("the next request has %q", got)
+	}
+}
+
 // foundIn returns the answer to a search.
 func foundIn(t *testing.T, items []item.Item) *item.ToolSearchOutput {
 	t.Helper()

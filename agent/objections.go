@@ -381,15 +381,20 @@ func (c *ModelCall) ended(b session.TurnEnded) {
 	}
 }
 
-// saidIn returns the entries of the items of the last turn, including outputs.
+// saidIn returns the entries of the items of the last turn, including outputs and what the run
+// told the model about calls.
 func saidIn(log []session.Entry) (seqs []int64) {
 	for i := len(log) - 1; i >= 0; i-- {
-		switch log[i].Body.(type) {
+		switch b := log[i].Body.(type) {
 		case session.TurnStarted:
 			slices.Reverse(seqs)
 			return seqs
 		case session.OutputItem, session.CallOutput:
 			seqs = append(seqs, log[i].Seq)
+		case session.InputItem:
+			if b.Own {
+				seqs = append(seqs, log[i].Seq)
+			}
 		}
 	}
 	return nil
