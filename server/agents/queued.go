@@ -149,7 +149,8 @@ func (b *Backend) release(run *active) error {
 }
 
 // takesUp goes on with a response of a server that has ended.
-func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Writer) error {
+func (b *Backend) takesUp(ctx context.Context, a *Agent, r *api.Response, w *server.Writer) error {
+	id := r.ID
 	unlock, err := b.serves(ctx, id)
 	if errors.Is(err, session.ErrBusy) { // its server lives
 		in, _, _ := parseID(id)
@@ -199,8 +200,12 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 		run.end(errOrphan)
 	} else if run.cancelled {
 		run.end(server.ErrCancelled)
-	} else if err := b.leftAsWork(ctx, a, run, req); err != nil {
+	} else if again, err := b.unleft(ctx, a, run, req); err != nil {
 		return leftOr(ctx, err)
+	} else if again {
+		if err := b.leaves(ctx, a, run); err != nil { // its file, usually
+			return b.notResumed(ctx, a, r, err, b.finishLater)
+		}
 	}
 	if err := w.Begin(id); err != nil && ctx.Err() == nil {
 		return leftOr(ctx, err)
@@ -217,32 +222,29 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, id string, w *server.Wr
 	return leftOr(ctx, f.follow(ctx))
 }
 
-// leftAsWork leaves a response as work whose server ended before it did so, perhaps before it had
-// recorded the answers of the request.
-func (b *Backend) leftAsWork(ctx context.Context, a *Agent, run *active, req *api.Request) error {
+// unleft reports whether the server of a response ended before it left it as work, perhaps before it had recorded the
+// answers of the request. It records them.
+func (b *Backend) unleft(ctx context.Context, a *Agent, run *active, req *api.Request) (bool, error) {
 	q, err := store.As[queues](b.store(), "keep work")
 	if err != nil {
-		return err
+		return false, err
 	}
 	log := run.host.Session.Log()[run.seq:]
 	row, err := q.Work(ctx, run.host.Session.ID())
 	if err != nil && !errors.Is(err, session.ErrNotFound) {
-		return err
+		return false, err
 	}
 	if _, stopped := stopOf(log); err == nil && (stopped || row.State != queue.Done) || runOf(log) > 0 {
-		return nil
+		return false, nil
 	}
 	s, unlock, err := b.locked(ctx, run.host.Session.ID())
 	if err != nil {
 		b.report(err)
-		return server.ErrLeft
+		return false, server.ErrLeft
 	}
 	run.host = &host.Host{Session: s, Store: b.store()}
 	err = b.decideAgain(ctx, run, a, req, lastID(s.Log()[:run.seq-1]))
-	if err = errors.Join(err, unlock()); err != nil {
-		return err
-	}
-	return b.leaves(ctx, a, run)
+	return true, errors.Join(err, unlock())
 }
 
 // Prepare gives the agent of a session what the request of its last response asks for, before a

@@ -589,6 +589,42 @@ func TestQueueBrokenEnd(t *testing.T) {
 	}
 }
 
+// slow is a store that takes no work until its process ends.
+type slow struct {
+	queues
+	asked chan struct{}
+}
+
+func (q *slow) Enqueue(ctx context.Context, _ queue.Work) error {
+	close(q.asked)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A response whose server ended before it left it as work, and whose file cannot be opened since, has failed after three
+// attempts.
+func TestQueueNeverLeft(t *testing.T) {
+	q := &slow{asked: make(chan struct{})}
+	h := queued(t, "", "turn\n  say Yes.\n", func(b *agents.Backend) {
+		q.queues = b.Store.(queues)
+		b.Store = q
+	})
+	r := h.create(background)
+	<-q.asked
+	h.end()
+	write(t, h.dir, "it.md", "<config model=\"rehearsal:it.script\"/>\n<no-such-tag/>\n")
+	b := alone(t, h.dir)
+	b.Queue = true
+	for range 3 {
+		if err := again(t, b, r.ID); !errors.Is(err, server.ErrLeft) {
+			t.Error(err)
+		}
+	}
+	if rec, err := b.Get(t.Context(), r.ID); err != nil || rec.Response.Status != item.StatusFailed {
+		t.Errorf("%+v, %v", rec.Response, err)
+	}
+}
+
 // mortal is the store of a process that ends when it records an answer to an approval.
 type mortal struct {
 	queues

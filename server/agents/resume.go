@@ -67,11 +67,12 @@ func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 	if err := b.sweep(ctx); err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now, there := time.Now(), make(map[string]bool, len(list))
+	for _, info := range list {
+		there[info.ID] = true
+	}
 	b.mu.Lock()
-	maps.DeleteFunc(b.elsewhere, func(in string, _ elsewhere) bool {
-		return !slices.ContainsFunc(list, func(info session.Info) bool { return info.ID == in })
-	})
+	maps.DeleteFunc(b.elsewhere, func(in string, _ elsewhere) bool { return !there[in] })
 	b.mu.Unlock()
 	for _, info := range list {
 		if b.busy(info.ID) || b.isElsewhere(ctx, info.ID, now) {
@@ -161,7 +162,7 @@ func (b *Backend) Resume(ctx context.Context, id string, w *server.Writer) error
 		return server.ErrLeft // by a server that has this agent
 	}
 	if p.begin.Queued {
-		return b.takesUp(ctx, a, id, w)
+		return b.takesUp(ctx, a, r, w)
 	}
 	req, err := api.ParseRequest(p.begin.Request)
 	if err != nil {
