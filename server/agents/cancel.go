@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,14 +25,24 @@ import (
 // cancelKey is the key of the delivery that cancels a response.
 func cancelKey(id string) string { return "cancel " + id }
 
+// endKey begins the keys of the deliveries that end the runs of a response.
+func endKey(id string) string { return "end of " + id }
+
+// The means of these deliveries. Those of others may have the same keys, because their senders choose them.
+const (
+	fromCancel = "cancel"
+	fromServer = "the server"
+)
+
 // cancels reports whether an entry takes the delivery that cancels a response.
 func cancels(e session.Entry, id string) bool {
 	d, ok := e.Body.(session.Delivered)
-	return ok && d.Key == cancelKey(id)
+	return ok && isCancel(d, id)
 }
 
-// endKey begins the keys of the deliveries that end the runs of a response.
-func endKey(id string) string { return "end of " + id }
+func isCancel(d session.Delivered, id string) bool {
+	return d.Key == cancelKey(id) && d.From == fromCancel
+}
 
 // asksEnd leaves the delivery that cancels a response.
 func (b *Backend) asksEnd(ctx context.Context, id string) error {
@@ -41,16 +52,29 @@ func (b *Backend) asksEnd(ctx context.Context, id string) error {
 		return err
 	}
 	d := session.Delivery{
-		Delivered: session.Delivered{Key: cancelKey(id), By: cmp.Or(b.By, "a client"), From: "cancel"},
+		Delivered: session.Delivered{Key: cancelKey(id), By: cmp.Or(b.By, "a client"), From: fromCancel},
 		Bodies:    []session.Body{session.StopAsked{Why: string(agent.StopRequested), Run: runOf(s.Log()[min(seq, int64(len(s.Log()))):])}},
 	}
 	switch _, err = s.Deliver(ctx, d); {
 	case errors.Is(err, session.ErrKeyUsed): // for an earlier run
-		return nil
+		return b.asked(ctx, id)
 	case errors.Is(err, session.ErrNotFound):
 		return server.ErrNotFound
 	}
 	return err
+}
+
+// asked returns an error if the delivery with the key that cancels a response does not cancel it.
+func (b *Backend) asked(ctx context.Context, id string) error {
+	in, _, _ := parseID(id)
+	s, err := b.read(ctx, b.store(), in)
+	if err != nil {
+		return err
+	}
+	if cancelled, err := wasCancelled(ctx, s, id); cancelled || err != nil {
+		return err
+	}
+	return fmt.Errorf("agents: %s cannot be cancelled: somebody else has used the key %q", id, cancelKey(id))
 }
 
 // wasCancelled reports whether somebody has cancelled a response, also if no run has read it.
@@ -62,7 +86,7 @@ func wasCancelled(ctx context.Context, s *session.Session, id string) (bool, err
 		if err != nil {
 			return false, err
 		}
-		if d.Key == cancelKey(id) {
+		if isCancel(d.Delivered, id) {
 			return true, nil
 		}
 	}
@@ -71,18 +95,34 @@ func wasCancelled(ctx context.Context, s *session.Session, id string) (bool, err
 
 // lapsed returns the entries that take out of the inbox what would end a response. The caller has
 // the lock of the session, and writes that the response has ended.
-func (b *Backend) lapsed(ctx context.Context, s *session.Session) (taken []session.Body) {
+func lapsed(ctx context.Context, s *session.Session) (taken []session.Body, _ error) {
 	for d, err := range s.Deliveries(ctx) {
 		if err != nil {
-			b.report(err)
-			return nil
+			return nil, err
 		}
-		if strings.HasPrefix(d.Key, cancelKey("resp_")) || strings.HasPrefix(d.Key, endKey("resp_")) {
+		if d.From == fromCancel && strings.HasPrefix(d.Key, cancelKey("resp_")) || d.From == fromServer && strings.HasPrefix(d.Key, endKey("resp_")) {
 			d.Problem = "the response has ended"
 			taken = append(taken, d.Delivered)
 		}
 	}
-	return taken
+	return taken, nil
+}
+
+// alsoLapsed adds to the end of a response what lapses with it. What cannot be read now is left to the beginning of
+// the next response.
+func (b *Backend) alsoLapsed(ctx context.Context, s *session.Session, end session.Body) []session.Body {
+	taken, err := lapsed(ctx, s)
+	b.report(err)
+	return append([]session.Body{end}, taken...)
+}
+
+// lapse takes out of the inbox what would end a response that has ended.
+func lapse(ctx context.Context, s *session.Session) error {
+	taken, err := lapsed(ctx, s)
+	if err == nil && len(taken) > 0 {
+		_, err = s.Append(ctx, taken...)
+	}
+	return err
 }
 
 // Stop implements [server.Resumer]. It tells the server that makes the response, through
@@ -110,8 +150,8 @@ func (b *Backend) Stop(ctx context.Context, id string) error {
 		case err == nil:
 			if unfinished(s.Log()) == id {
 				err = b.cancelled(ctx, s, id)
-			} else if taken := b.lapsed(ctx, s); len(taken) > 0 && unfinished(s.Log()) == "" { // it ended meanwhile
-				_, err = s.Append(ctx, taken...)
+			} else if unfinished(s.Log()) == "" { // it ended meanwhile
+				err = lapse(ctx, s)
 			}
 			return errors.Join(err, unlock())
 		case errors.Is(err, session.ErrBusy) && (p.ended || !p.last):

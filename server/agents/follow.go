@@ -267,7 +267,7 @@ func (b *Backend) halted(ctx context.Context, in string, of *active) (s *session
 		// may not know its number yet, and overlooks it.
 		if run := runOf(s.Log()); run > 0 && time.Since(asked) > askAgain {
 			asked = time.Now()
-			d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprintf("%s, run %d: %d", endKey(of.id), run, asked.UnixNano()), From: "the server"}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
+			d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprintf("%s, run %d: %d", endKey(of.id), run, asked.UnixNano()), From: fromServer}, Bodies: []session.Body{session.StopAsked{Run: run, Detail: "its client does not wait for it any more"}}}
 			if _, err := s.Deliver(ctx, d); err != nil && !errors.Is(err, session.ErrKeyUsed) {
 				return nil, nil, err
 			}

@@ -87,7 +87,11 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	}
 	bodies := append([]session.Body{n.body()}, run.input...)
 	if lastID(run.host.Session.Log()) != "" {
-		bodies = append(bodies, b.lapsed(ctx, run.host.Session)...)
+		taken, err := lapsed(ctx, run.host.Session)
+		if err != nil { // an earlier request to stop would end this response
+			return err
+		}
+		bodies = append(bodies, taken...)
 	}
 	entries, err := run.host.Session.Append(ctx, bodies...)
 	if err != nil {
@@ -117,7 +121,7 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 	ctx = context.WithoutCancel(ctx)
 	bodies := []session.Body{n.body()}
 	if run.background || run.queued {
-		bodies = append(bodies, b.lapsed(ctx, run.host.Session)...)
+		bodies = b.alsoLapsed(ctx, run.host.Session, n.body())
 	}
 	if _, err = run.host.Session.Append(ctx, bodies...); err == nil {
 		run.ended = true
@@ -158,7 +162,7 @@ func (b *Backend) endsAs(ctx context.Context, s *session.Session, p *part, r *ap
 	if err != nil {
 		return err
 	}
-	if _, err = s.Append(ctx, append([]session.Body{n.body()}, b.lapsed(ctx, s)...)...); err == nil && p.begin.Queued {
+	if _, err = s.Append(ctx, b.alsoLapsed(ctx, s, n.body())...); err == nil && p.begin.Queued {
 		b.report(b.settle(ctx, s.ID(), false))
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
+	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -291,6 +293,73 @@ func TestQueueCancelDeleted(t *testing.T) {
 	if status, body := h.send(http.MethodGet, "responses/"+r.ID, ""); status != http.StatusNotFound {
 		t.Errorf("%d %s", status, body)
 	}
+}
+
+// A delivery with the key of a cancel is none unless it is a cancel: what it says is not lost, and the response goes on. Nobody can
+// choose such a key at the routes.
+func TestQueueCancelKeys(t *testing.T) {
+	h := queued(t, "", "again\nturn\n  say Yes.\n", nil)
+	r := h.create(background)
+	h.left(r.ID)
+	route := httptest.NewServer(&sessions.Handler{Store: h.store})
+	defer route.Close()
+	for _, key := range []string{"cancel " + r.ID, "end of " + r.ID + ", run 1: 2"} {
+		resp, err := h.client.Post(route.URL+sessions.Path+"/"+sessionOf(r.ID)+"/input", "application/json", strings.NewReader(`{"input":"And this.","key":"`+key+`"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d", key, resp.StatusCode)
+		}
+		if _, err := h.store.Deliver(t.Context(), sessionOf(r.ID), session.Delivery{
+			Delivered: session.Delivered{Key: key, From: "sessions say"}, Bodies: []session.Body{session.InputItem{Item: item.User("And this.")}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, body := h.send(http.MethodPost, "responses/"+r.ID+"/cancel", ""); status != http.StatusInternalServerError {
+		t.Errorf("%d %s", status, body)
+	}
+	h.works(false, nil)
+	if r = h.ended(r.ID); r.Status != item.StatusCompleted {
+		t.Errorf("%s %+v", r.Status, r.Error)
+	}
+	s, err := session.Open(t.Context(), h.store, sessionOf(r.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, e := range s.Log() {
+		if in, ok := e.Body.(session.InputItem); ok && strings.Contains(in.Item.JSON(), "And this.") {
+			said++
+		}
+	}
+	if said += len(h.waiting(r.ID)); said != 2 {
+		t.Errorf("%d of 2 deliveries are left", said)
+	}
+}
+
+// A response does not begin while it is not certain that no request to stop waits that was for an earlier one.
+func TestQueueInboxUnread(t *testing.T) {
+	var q *brokenEnd
+	h := queued(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
+		q = &brokenEnd{queues: b.Store.(queues), inbox: true}
+		b.Store = q
+	})
+	r := h.create(background)
+	h.left(r.ID)
+	h.cancel(r.ID)
+	h.done(r.ID)
+	r = h.ended(r.ID)
+	q.gone.Store(true)
+	q.broken.Store(true)
+	next := `{"model":"it","input":"y","background":true,"previous_response_id":"` + r.ID + `"}`
+	if status, body := h.send(http.MethodPost, "responses", next); status != http.StatusInternalServerError {
+		t.Errorf("%d %s", status, body)
+	}
+	q.broken.Store(false)
+	h.left(h.create(next).ID)
 }
 
 // A cancel that waits for the session ends the response in the next server, also if no worker ever runs.
