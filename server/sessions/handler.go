@@ -214,9 +214,10 @@ func (h *Handler) input(w http.ResponseWriter, r *http.Request, info session.Inf
 // spoken returns the message that a client says: a text, or parts with data. What would be fetched for the client, or is named
 // by an id, is refused.
 func spoken(input item.JSON) (said item.Item, err error) {
+	empty := server.Invalid("missing_required_parameter", "input", "'input' is empty: it is what to say.")
 	if text, ok := input.Unquote(); ok || input == "" {
 		if strings.TrimSpace(text) == "" {
-			return said, server.Invalid("missing_required_parameter", "input", "'input' is empty: it is what to say.")
+			return said, empty
 		}
 		return item.User(text), nil
 	}
@@ -227,21 +228,37 @@ func spoken(input item.JSON) (said item.Item, err error) {
 	if err != nil || len(m.Content.Parts) == 0 {
 		return said, server.Invalid("invalid_type", "input", "'input' is a text, or a list of parts of a message.")
 	}
+	blank := true
 	for i, part := range m.Content.Parts {
 		has := false
 		switch p := part.(type) {
 		case *item.InputText:
-			has = true
+			has, blank = true, blank && strings.TrimSpace(p.Text) == ""
 		case *item.InputImage:
-			has = p.FileID == "" && strings.HasPrefix(p.ImageURL, "data:")
+			has, blank = p.FileID == "" && strings.HasPrefix(p.ImageURL, "data:"), false
 		case *item.InputFile:
-			has = p.FileID == "" && p.FileURL == "" && isData(p.FileData)
+			has, blank = p.FileID == "" && p.FileURL == "" && isData(p.FileData), false
 		}
 		if !has {
 			return said, server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "'input[%d]' is neither a text nor the data of an image or a file: URLs and ids are not taken here.", i)
 		}
 	}
-	return said, server.CheckItems([]item.Item{said})
+	if blank {
+		return said, empty
+	}
+	return said, asInput(server.CheckItems([]item.Item{said}))
+}
+
+// asInput names the part of the input that an error about a message of it is about.
+func asInput(err error) error {
+	var wrong *server.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	named := *wrong
+	named.Param = strings.Replace(wrong.Param, "input[0].content[", "input[", 1)
+	named.Message = strings.Replace(wrong.Message, wrong.Param, named.Param, 1)
+	return &named
 }
 
 // isData reports whether a text is a data URI with base64 that can be read.

@@ -310,6 +310,8 @@ func TestRefusals(t *testing.T) {
 		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_file","file_url":"https://example.com/x.pdf"}]}`, 400, "input[0]"},
 		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_file","file_data":"data:application/pdf;base64,***"}]}`, 400, "input[0]"},
 		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}`, 400, "valid image"},
+		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}`, 400, "Invalid 'input[1].image_url'"},
+		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_text","text":" "},{"type":"input_text","text":""}]}`, 400, "'input' is empty"},
 		{"lead", "POST", "/s0/input", `{"input":[{"type":"input_text","text":"see"},{"type":"input_file","filename":"x.pdf","file_data":"data:application/pdf;base64,AAAA"}]}`, 200, `"session.delivery"`},
 		{"lead", "POST", "/s0/input", `{"input":"` + strings.Repeat("x", 64<<20) + `"}`, 413, "larger"},
 		{"lead", "POST", "/s0/stop", `{"reason":"` + strings.Repeat("x", 1<<20) + `"}`, 413, "larger than"},
