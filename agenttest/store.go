@@ -48,6 +48,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"watch the deleted", testWatchDeleted},
 		{"inbox", testInbox},
 		{"inbox of a fork", testInboxOfFork},
+		{"full inbox", testInboxFull},
 		{"inbox with many senders", testInboxRace},
 		{"notify", testNotify},
 		{"queue", testQueue},

@@ -118,6 +118,39 @@ func testInbox(t *testing.T, s session.Store) {
 	}
 }
 
+// What waits is bounded, in number and in bytes. Nothing that was accepted is lost, it is still found by its key, and requests to
+// stop have room of their own.
+func testInboxFull(t *testing.T, s session.Store) {
+	box := has[session.Inbox](t, s)
+	const most = 1000
+	put(t, s, "a", 0, said("1"))
+	for n := range most {
+		deliver(t, box, "a", told(fmt.Sprint(n), said("hello")))
+	}
+	more := told("more", said("hello"))
+	if _, err := box.Deliver(t.Context(), "a", more); !errors.Is(err, session.ErrInboxFull) {
+		t.Errorf("more than the most: %v", err)
+	}
+	deliver(t, box, "a", told("0", said("hello")))
+	deliver(t, box, "a", told("stop", session.StopAsked{}))
+	list := waiting(t, box, "a")
+	if len(list) != most+1 {
+		t.Errorf("%d wait, not %d", len(list), most+1)
+	}
+	put(t, s, "a", 1, taking(list[:2]...)...)
+	deliver(t, box, "a", more)
+	if testing.Short() {
+		return
+	}
+	put(t, s, "b", 0, said("1"))
+	large := session.InputItem{Item: item.User(strings.Repeat("x", 50<<20))}
+	deliver(t, box, "b", told("1", large))
+	if _, err := box.Deliver(t.Context(), "b", told("2", large)); !errors.Is(err, session.ErrInboxFull) {
+		t.Errorf("too many bytes: %v", err)
+	}
+	deliver(t, box, "b", told("2", said("hello")))
+}
+
 // A fork does not get the deliveries of its parent, and a session that is deleted
 // takes its own along.
 func testInboxOfFork(t *testing.T, s session.Store) {

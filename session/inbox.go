@@ -69,7 +69,8 @@ type Inbox interface {
 	// If the session had a delivery with the same key, whether it still waits or not,
 	// nothing is kept and the receipt is that of the first one; if their contents differ,
 	// the error wraps [ErrKeyUsed]. If there is no such session, it is [ErrNotFound].
-	// [CheckDelivery] says which deliveries are refused.
+	// [CheckDelivery] says which deliveries are refused. If too much waits, it wraps
+	// [ErrInboxFull]: see [Backlog.Room].
 	Deliver(ctx context.Context, id string, d Delivery) (Receipt, error)
 	// Deliveries yields the deliveries that wait, in the order of their arrival.
 	Deliveries(ctx context.Context, id string) iter.Seq2[Delivery, error]
@@ -82,6 +83,39 @@ type Inbox interface {
 
 // ErrKeyUsed means that the key of a [Delivery] belongs to another one.
 var ErrKeyUsed = errors.New("another delivery to the session has this key")
+
+// ErrInboxFull means that so much waits for a session that there is no room for a [Delivery].
+var ErrInboxFull = errors.New("too much waits in the inbox of the session: run the session, so that it takes what waits, and deliver again")
+
+// What waits for a session is bounded, because whoever runs the session reads all of it. The spare room is for answers
+// about calls and requests to stop.
+const (
+	mostWaiting      = 1000
+	mostWaitingBytes = 96 << 20
+	spareWaiting     = 1000
+	spareBytes       = 32 << 20
+)
+
+// Backlog says how much waits in the inbox of a session.
+type Backlog struct {
+	Deliveries int
+	Bytes      int64 // of all of them, in the form of [AppendDelivery]
+}
+
+// Room returns an error that wraps [ErrInboxFull] if there is no room for one more delivery, of so many bytes in the form
+// of [AppendDelivery]: if 1000 deliveries or 96 MiB wait. For answers about calls and requests to stop, it is twice
+// as many, and a third more. If nothing waits, there is room for any delivery. Stores ask when they have not found the key
+// of the delivery.
+func (b Backlog) Room(d Delivery, size int64) error {
+	most, bytes := mostWaiting, int64(mostWaitingBytes)
+	if !slices.ContainsFunc(d.Bodies, func(body Body) bool { return Kind(body) == Kind(InputItem{}) }) {
+		most, bytes = most+spareWaiting, bytes+spareBytes
+	}
+	if b.Deliveries > 0 && (b.Deliveries >= most || size > bytes-b.Bytes) {
+		return ErrInboxFull
+	}
+	return nil
+}
 
 // Deliver leaves a delivery in the inbox of the session: see [Inbox]. The error wraps
 // [errors.ErrUnsupported] if the store is not an Inbox. Unlike most methods, Deliver
@@ -222,14 +256,9 @@ func (s *Session) Notify(arrived func()) (stop func()) {
 // needed to recognise it remains.
 type memoryDelivery struct {
 	Delivery
+	size  int64
 	sum   Hash
 	taken int64
-}
-
-// sumOf identifies the content of a delivery.
-func sumOf(d Delivery) (Hash, error) {
-	lines, err := AppendDelivery(nil, d)
-	return Hash(sha256.Sum256(lines)), err
 }
 
 // Deliver implements [Inbox].
@@ -237,12 +266,18 @@ func (m *Memory) Deliver(_ context.Context, id string, d Delivery) (r Receipt, e
 	if err := CheckDelivery(d); err != nil {
 		return r, err
 	}
-	sum, err := sumOf(d)
+	lines, err := AppendDelivery(nil, d)
 	if err != nil {
 		return r, err
 	}
+	sum, size := Hash(sha256.Sum256(lines)), int64(len(lines))
 	return r, m.change(id, func(s *memorySession) error {
+		var waits Backlog
 		for _, before := range s.inbox {
+			if before.taken == 0 {
+				waits.Deliveries++
+				waits.Bytes += before.size
+			}
 			if before.Key != d.Key {
 				continue
 			}
@@ -252,9 +287,12 @@ func (m *Memory) Deliver(_ context.Context, id string, d Delivery) (r Receipt, e
 			r = Receipt{Number: before.Number, Taken: before.taken}
 			return nil
 		}
+		if err := waits.Room(d, size); err != nil {
+			return err
+		}
 		d.Number = int64(len(s.inbox)) + 1
 		d.Bodies = clonedBodies(d.Bodies)
-		s.inbox = append(s.inbox, memoryDelivery{Delivery: d, sum: sum})
+		s.inbox = append(s.inbox, memoryDelivery{Delivery: d, size: size, sum: sum})
 		r.Number = d.Number
 		for _, arrived := range m.notify[id] {
 			(*arrived)()

@@ -1107,6 +1107,7 @@ var types = []typ{
 	{"session", reflect.TypeFor[session.Delivered]()},
 	{"session", reflect.TypeFor[session.Receipt]()},
 	{"session", reflect.TypeFor[session.Inbox]()},
+	{"session", reflect.TypeFor[session.Backlog]()},
 	{"session", reflect.TypeFor[session.Memory]()},
 	{"session", reflect.TypeFor[session.SubsessionStore]()},
 	{"session", reflect.TypeFor[session.Rule]()},

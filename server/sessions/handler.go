@@ -301,6 +301,9 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, info session.I
 	if errors.Is(err, session.ErrKeyUsed) {
 		return &server.Error{Status: http.StatusConflict, Code: "key_used", Param: "key", Message: "Another delivery to the session has this key."}
 	}
+	if errors.Is(err, session.ErrInboxFull) {
+		return &server.Error{Status: http.StatusConflict, Code: "inbox_full", Message: session.ErrInboxFull.Error()}
+	}
 	if err != nil {
 		return err
 	}
@@ -382,6 +385,9 @@ func sender(ctx context.Context) string {
 	return cmp.Or(c.Key, "a front end")
 }
 
+// copies is how many copies of a request there are at once while it is parsed, checked and stored, besides its body. V5
+const copies = 4
+
 // read reads the body of a request, which may not have members that are not known.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	if err := given(r); err != nil {
@@ -400,6 +406,9 @@ func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	}
 	if len(body) == 0 {
 		body = []byte("{}")
+	}
+	if err := server.Hold(r.Context(), copies*int64(len(body))); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
 		return server.Invalid("", "", "We could not parse the JSON body of your request: %v.", err)

@@ -5,10 +5,12 @@ package sessions_test
 
 import (
 	"bufio"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -324,6 +328,60 @@ func TestRefusals(t *testing.T) {
 		if status, text := w.send(test.key, test.method, test.path, test.body); status != test.status || !strings.Contains(text, test.want) {
 			t.Errorf("%s %s %s: %d %s", test.key, test.method, test.path, status, text)
 		}
+	}
+}
+
+// What clients leave for a session is bounded, and a request to stop still finds room.
+func TestInboxFull(t *testing.T) {
+	w := serving(t, nil)
+	if err := w.in.Create(t.Context(), session.Info{ID: "s", Owner: shop}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.in.(session.Inbox).Deliver(t.Context(), "s", session.Delivery{
+		Delivered: session.Delivered{Key: "1"}, Bodies: []session.Body{session.InputItem{Item: item.User(strings.Repeat("x", 96<<20))}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := w.send("reader", "POST", "/s/input", `{"input":"x"}`); status != http.StatusConflict || !strings.Contains(text, `"inbox_full"`) || !strings.Contains(text, session.ErrInboxFull.Error()) {
+		t.Errorf("%d %s", status, text)
+	}
+	if status, text := w.send("reader", "POST", "/s/stop", ""); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// The memory for what a request becomes is held before it is parsed. V5
+func TestRequestsHeld(t *testing.T) {
+	w := serving(t, nil)
+	if err := w.in.Create(t.Context(), session.Info{ID: "s", Owner: shop}); err != nil {
+		t.Fatal(err)
+	}
+	var held int64
+	full := false
+	ctx := server.WithHold(t.Context(), func(_ context.Context, n int64) error {
+		if held = n; full {
+			return &server.Error{Status: http.StatusServiceUnavailable, Message: "no room"}
+		}
+		return nil
+	})
+	body := `{"input":"` + strings.Repeat("x", 1000) + `"}`
+	for _, status := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		answer := httptest.NewRecorder()
+		w.h.ServeHTTP(answer, httptest.NewRequestWithContext(ctx, "POST", sessions.Path+"/s/input", strings.NewReader(body)))
+		if answer.Code != status || held < 3*int64(len(body)) {
+			t.Errorf("%d %s, %d bytes held", answer.Code, answer.Body, held)
+		}
+		full = true
+	}
+	waiting := 0
+	for _, err := range w.in.(session.Inbox).Deliveries(t.Context(), "s") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting++
+	}
+	if waiting != 1 {
+		t.Errorf("%d deliveries", waiting)
 	}
 }
 

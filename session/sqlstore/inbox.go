@@ -29,6 +29,7 @@ import (
 // letter is a delivery in its stored form. In an encrypted store the key and the sum
 // depend on the store's key, so that nobody can guess a short text from them.
 type letter struct {
+	delivery session.Delivery // of one that is new
 	id       string
 	key, sum session.Hash
 	data     []byte
@@ -39,7 +40,7 @@ func (s *Store) letter(id string, d session.Delivery) (*letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &letter{id: id, key: s.seal.name(session.KeyHash(d.Key)), data: lines}
+	l := &letter{delivery: d, id: id, key: s.seal.name(session.KeyHash(d.Key)), data: lines}
 	l.sum = s.seal.name(session.Hash(sha256.Sum256(lines)))
 	if s.seal != nil {
 		l.data = s.seal.put(nil, lines, letterPlace(id, l.key))
@@ -94,6 +95,9 @@ func (s *Store) Deliver(ctx context.Context, id string, d session.Delivery) (r s
 	if errors.Is(err, session.ErrKeyUsed) {
 		return r, fmt.Errorf("%w: %q", err, d.Key)
 	}
+	if errors.Is(err, session.ErrInboxFull) {
+		return r, err
+	}
 	if err != nil {
 		return r, s.fail("delivering", err)
 	}
@@ -118,6 +122,11 @@ func (t *tx) keepLetter(ctx context.Context, l *letter) (r session.Receipt, err 
 		return session.Receipt{}, session.ErrKeyUsed
 	case !errors.Is(err, sql.ErrNoRows):
 		return r, err
+	}
+	var waits session.Backlog
+	err = t.row(ctx, `SELECT count(*), coalesce(sum(length(data)), 0) FROM antiphon_inbox WHERE taken = 0 AND log = ?`, row.log).Scan(&waits.Deliveries, &waits.Bytes)
+	if err = cmp.Or(err, waits.Room(l.delivery, int64(len(l.data)))); err != nil {
+		return session.Receipt{}, err
 	}
 	err = t.row(ctx, `SELECT coalesce(max(n), 0) + 1 FROM antiphon_inbox WHERE log = ?`, row.log).Scan(&r.Number)
 	if err == nil {
