@@ -4,6 +4,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,7 +127,7 @@ func (f *File) Added() (parts []trust.Span, transcript trust.Source) {
 func (f *File) reach(located []chatmd.Located, from *sources) (problems chatmd.ErrorList) {
 	g, disarmed := from.o.gate, len(f.others) > 0
 	for _, l := range located {
-		if !disarmed && hasMarks(f.written) || disarmed && f.known && !overlaps(f.others, l.Offset, l.Offset+1) {
+		if !disarmed && hasMarks(f.written) || disarmed && f.known && !overlaps(f.others, l.Offset, endOf(f.doc(), l.Offset)) {
 			continue // a run of this user wrote it
 		}
 		at := place{f.doc().Name, l.Line, l.Column}
@@ -148,6 +149,15 @@ func (f *File) reach(located []chatmd.Located, from *sources) (problems chatmd.E
 		}
 	}
 	return problems
+}
+
+// endOf returns where the element that begins at an offset ends.
+func endOf(doc *chatmd.File, offset int) int {
+	i, found := slices.BinarySearchFunc(doc.Elements, offset, func(e chatmd.Element, at int) int { return cmp.Compare(e.Offset, at) })
+	if !found {
+		return offset + 1
+	}
+	return doc.Elements[i].End
 }
 
 // hasMarks reports whether a run has written something into the file.
