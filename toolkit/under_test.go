@@ -95,6 +95,35 @@ func TestReadThroughNewLink(t *testing.T) {
 	}
 }
 
+// K2, A1: a question about one private or protected file is no question about another, to which a link on the way leads.
+func TestLinkBetweenPrivateFolders(t *testing.T) {
+	k := kittest.New(t)
+	k.Write(".ssh/a.md", "a key")
+	k.Write(".config/real/a.md", "a setting")
+	k.Write("one/.git/hooks/x", "theirs")
+	k.Write("two/.git/config", "")
+	k.Symlink("../.ssh", ".config/led")
+	k.Symlink("../../one/.git/hooks", "two/.git/hooks")
+	k.Files.Home(k.Dir)
+	for name, c := range map[string]struct{ args, want string }{
+		"read_file":      {`{"path":".config/led/a.md"}`, "nobody was asked about"},
+		"append_to_file": {`{"path":"two/.git/hooks/x","content":"evil"}`, "nobody was asked about"},
+		"get_contents":   {`{"path":".config/real/a.md"}`, ""},
+	} {
+		tl, err := toolkit.New(name, toolkit.Deps{Files: k.Files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := tl.Run(t.Context(), tool.Call{Name: name, Arguments: c.args})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) || strings.Contains(res.Text, "a key") {
+			t.Errorf("%s: %q, %v", name, res.Text, err)
+		}
+	}
+	if got := k.Content("one/.git/hooks/x"); got != "theirs" {
+		t.Errorf("written through the link: %q", got)
+	}
+}
+
 // swapped is a tool before each call of which another program does something.
 type swapped struct {
 	tool.Tool

@@ -59,11 +59,13 @@ func (f *Files) mayUse(ctx context.Context, name string, p Place, real string, w
 			return err
 		}
 	}
-	if why := f.protectedAt(real); writing && why != "" && why != f.protectedAt(p.unlinked()) {
+	// The reason may be the same for the path that was asked about and for the place, which are two files.
+	led := real != p.unlinked()
+	if led && writing && f.protectedAt(real) != "" {
 		return fmt.Errorf("a symbolic link on the way leads to %s, which nobody was asked about; write to the file itself", real)
 	}
 	// What is written to may also be shown, such as the lines that a patch does not fit.
-	if why := f.privateAt(p, real); why != "" && why != f.privateAt(p, p.unlinked()) {
+	if why := f.privateAt(p, real); led && why != "" {
 		return errors.New("a symbolic link on the way leads to a place that nobody was asked about; name the file itself, which asks because " + why)
 	}
 	return nil
