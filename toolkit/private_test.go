@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
@@ -111,7 +112,9 @@ func TestIndexLeavesPrivateFilesOut(t *testing.T) {
 	defer files.Close()
 	files.Home(home)
 	run := func(name, arguments string) string {
-		res, err := made(t, name, toolkit.Deps{Files: files}).Run(t.Context(), tool.Call{Name: name, Arguments: arguments})
+		one, call := made(t, name, toolkit.Deps{Files: files}), tool.Call{Name: name, Arguments: arguments}
+		one.(agent.ApprovalAdvisor).Approval(call, nil) // and somebody says yes, if it asks
+		res, err := one.Run(t.Context(), call)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit/internal/files"
 )
 
@@ -33,7 +35,8 @@ const (
 // library is where documents and their indexes are: the roots of a Files.
 type library struct {
 	*files.Files
-	read *readIndexes // nil: every index is read anew
+	read   *readIndexes // nil: every index is read anew
+	judged *judgedCalls // nil in tools that do not search
 }
 
 // maxReadBytes is the size of the index files whose contents stay in memory
@@ -139,6 +142,70 @@ func (l library) loadIndex(ctx context.Context, asked string, at files.Place) (*
 		l.read.put(at.Path(), ix, info)
 	}
 	return ix, nil
+}
+
+// maxHead is how much of an index is read to know what it is of.
+const maxHead = 64 << 10
+
+// headOf reads what an index is of, and nothing else of it: its root and its folder.
+func (l library) headOf(asked string, at files.Place) (*docIndex, error) {
+	held, release, err := l.PinPlace(context.Background(), asked, at, "read", false)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = release() }()
+	file, _, err := held.Open("read")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.LimitReader(file, maxHead))
+	if err != nil {
+		return nil, err
+	}
+	_, rest, ok := strings.Cut(string(data), "\n")
+	d := indexDecoder{data: rest}
+	ix := &docIndex{name: indexName(at), description: d.text(), root: d.text(), folder: d.text()}
+	if !ok || d.bad || !filepath.IsLocal(filepath.FromSlash(ix.folder)) {
+		return nil, unusableIndex(at, errDamagedIndex)
+	}
+	return ix, nil
+}
+
+// aboutFolder is a folder, and the name of the index that is of it.
+type aboutFolder struct{ index, root, folder string }
+
+func aboutOf(ix *docIndex) aboutFolder { return aboutFolder{ix.name, ix.root, ix.folder} }
+
+// judgedCalls remembers of each call the private folders that its indexes were of when it was judged: another
+// program may exchange an index before it runs. It is safe for concurrent use.
+type judgedCalls struct {
+	mu    sync.Mutex
+	about map[judgedCall]map[aboutFolder]bool
+}
+
+type judgedCall struct{ id, arguments string }
+
+// mostJudged is how many calls are remembered. If there are more, all are forgotten, and show nothing private.
+const mostJudged = 1000
+
+func (j *judgedCalls) put(call tool.Call, about map[aboutFolder]bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if key := (judgedCall{call.ID, call.Arguments}); len(about) == 0 {
+		delete(j.about, key)
+	} else {
+		if j.about == nil || len(j.about) == mostJudged {
+			j.about = map[judgedCall]map[aboutFolder]bool{}
+		}
+		j.about[key] = about
+	}
+}
+
+func (j *judgedCalls) get(call tool.Call) map[aboutFolder]bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.about[judgedCall{call.ID, call.Arguments}]
 }
 
 func indexName(at files.Place) string { return strings.TrimSuffix(at.Base(), indexExtension) }

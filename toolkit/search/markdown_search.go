@@ -48,7 +48,7 @@ func Tool(name string, f *files.Files) (tool.Tool, error) {
 	if err := files.Check(f); err != nil {
 		return nil, err
 	}
-	l := library{f, new(readIndexes)}
+	l := library{f, new(readIndexes), new(judgedCalls)}
 	t, err := tool.New(name, f.Describe(markdownSearchText), l.markdownSearch, tool.ReadOnly(), tool.Idempotent())
 	if err != nil {
 		return nil, err
@@ -57,7 +57,8 @@ func Tool(name string, f *files.Files) (tool.Tool, error) {
 }
 
 // readsOf returns the folder of the indexes that a call names, and the private folders that the indexes are
-// of: an index says what is read, and somebody else may have written it.
+// of: an index says what is read, and somebody else may have written it. What the call then shows of private
+// folders is of these alone.
 func (l library) readsOf(call tool.Call) []string {
 	reads := indexFolderOf(call)
 	if !l.AboveHome() {
@@ -70,17 +71,20 @@ func (l library) readsOf(call tool.Call) []string {
 	if len(names) == 0 {
 		names = []string{""}
 	}
+	about := map[aboutFolder]bool{}
 	for _, asked := range folders {
 		places, _ := l.indexPlaces(context.Background(), asked) // the call reports the error
-		for _, at := range places {
-			if !slices.ContainsFunc(names, isAll) && !slices.Contains(names, indexName(at)) {
-				continue
-			}
-			if ix, err := l.loadIndex(context.Background(), asked, at); err == nil && l.isPrivate(ix) {
+		if !slices.ContainsFunc(names, isAll) {
+			places = slices.DeleteFunc(places, func(at files.Place) bool { return !slices.Contains(names, indexName(at)) })
+		}
+		for _, at := range places[:min(len(places), maxIndexes)] {
+			if ix, err := l.headOf(asked, at); err == nil && l.isPrivate(ix) {
+				about[aboutOf(ix)] = true
 				reads = append(reads, cmp.Or(ix.root, l.Roots()[0].Name)+":"+ix.folder)
 			}
 		}
 	}
+	l.judged.put(call, about)
 	return reads
 }
 
@@ -110,7 +114,8 @@ func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (st
 	if err != nil {
 		return "", fmt.Errorf("an index cannot be used: %w. Make %s again with index_markdown_docs", err, namesOf(indexes))
 	}
-	r := results{ctx: ctx, files: l, want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
+	call, _ := tool.FromContext(ctx)
+	r := results{ctx: ctx, files: l, about: l.judged.get(call), want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
 	if err := r.add(hits); err != nil {
 		return "", err
 	}
@@ -200,12 +205,14 @@ func namesOf(indexes []*docIndex) string {
 
 // results collects hits with their current texts.
 type results struct {
-	ctx   context.Context
-	files library
-	want  int
-	many  bool // several indexes are searched
-	out   []result
-	gone  int // hits whose text no longer exists
+	ctx    context.Context
+	files  library
+	want   int
+	many   bool                 // several indexes are searched
+	about  map[aboutFolder]bool // the private folders that a person was asked about
+	out    []result
+	gone   int // hits whose text no longer exists
+	hidden int // hits in private files that nobody was asked about
 
 	doc  files.Place // the file that was read last
 	body string
@@ -226,7 +233,15 @@ func (r *results) add(hits []hit) error {
 		if len(r.out) == r.want || r.gone == maxGone {
 			break
 		}
-		res, ok := r.read(h)
+		p, ok := r.place(h)
+		if ok && r.unasked(h, p) {
+			r.hidden++
+			continue
+		}
+		var res result
+		if ok {
+			res, ok = r.read(h, p)
+		}
 		if err := r.ctx.Err(); err != nil {
 			return err
 		}
@@ -240,18 +255,25 @@ func (r *results) add(hits []hit) error {
 	return nil
 }
 
-// read finds the text of a hit in its file: in the same place, or wherever the
-// same snippet is now.
-func (r *results) read(h hit) (res result, ok bool) {
-	s := h.index.snippets[h.snippet]
+// place is the file of a hit. It reports false if its root is not there.
+func (r *results) place(h hit) (files.Place, bool) {
 	folder, ok := r.files.In(h.index.root, h.index.folder)
 	if !ok {
-		return res, false
+		return files.Place{}, false
 	}
-	p := folder.Entry(h.index.files[s.file].path)
-	if r.files.AboveHome() && r.files.Private(p) != "" && !r.files.isPrivate(h.index) {
-		return res, false // index_markdown_docs would have left it out: nobody was asked about it
-	}
+	return folder.Entry(h.index.files[h.index.snippets[h.snippet].file].path), true
+}
+
+// unasked reports whether nobody was asked about a private file: index_markdown_docs would have left it out, or
+// the index is not the one that was there when the call was judged.
+func (r *results) unasked(h hit, p files.Place) bool {
+	return r.files.AboveHome() && r.files.Private(p) != "" && !r.about[aboutOf(h.index)]
+}
+
+// read finds the text of a hit in its file p: in the same place, or wherever the
+// same snippet is now.
+func (r *results) read(h hit, p files.Place) (res result, ok bool) {
+	s := h.index.snippets[h.snippet]
 	if p != r.doc {
 		var text []byte
 		text, r.err = r.files.readDoc(r.ctx, "", p)
@@ -294,6 +316,9 @@ func (r *results) text(indexes []*docIndex, remarks []string) string {
 	}
 	if r.gone > 0 {
 		remarks = append(remarks, fmt.Sprintf("Hits that are left out, because their files have changed or are gone since they were indexed: %d. Index again with index_markdown_docs.", r.gone))
+	}
+	if r.hidden > 0 {
+		remarks = append(remarks, fmt.Sprintf("Hits that are left out, because nobody was asked about their hidden files: %d.", r.hidden))
 	}
 	for _, remark := range remarks {
 		b.WriteString("\n\n" + remark)

@@ -398,7 +398,7 @@ func TestIndexStaysInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	l := library{f, new(readIndexes)}
+	l := library{f, new(readIndexes), new(judgedCalls)}
 	load := func() *docIndex {
 		t.Helper()
 		at, err := l.indexPlace("", "docs")
@@ -543,5 +543,59 @@ func TestSearchOfForeignIndex(t *testing.T) {
 		if once := strings.Count(index, "_name") < 2; err == nil && strings.Contains(res.Text, "secret") != asks || (err == nil) != once {
 			t.Errorf("%s: %q, %v", index, res.Text, err)
 		}
+	}
+}
+
+// K2: a person was asked about the index that was there then. Another one that takes its place before the call runs shows
+// nothing private, and such hits do not hide others.
+func TestSearchOfExchangedIndex(t *testing.T) {
+	k := kittest.New(t)
+	k.Write(".keys/a.md", "# word\n\nsecret\n")
+	k.Write(".other/a.md", "# word\n\nother\n")
+	k.Write("plain.md", strings.Repeat("long text ", 200)+"word\n")
+	k.Files.Home(k.Dir)
+	foreign := func(folder string, times int) {
+		x := newIndexer(&docIndex{folder: folder})
+		for i := range times {
+			text := k.Content(".keys/a.md")
+			x.read(fmt.Sprintf(".keys/a%03d.md", i), hashOf([]byte(text)), text)
+		}
+		for _, name := range []string{"a.md", "plain.md"} {
+			if _, err := os.Stat(filepath.Join(k.Dir, folder, name)); err == nil {
+				text := k.Content(filepath.Join(folder, name))
+				x.read(name, hashOf([]byte(text)), text)
+			}
+		}
+		k.Write("download/x.idx", string(x.finish().encode()))
+	}
+	search, err := Tool("markdown_search", k.Files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := tool.Call{ID: "c", Name: "markdown_search", Arguments: `{"query":"word","vector_db_root":"download"}`}
+	judge := func() session.Verdict {
+		verdict, _ := search.(interface {
+			Approval(call tool.Call, rules []session.Rule) (session.Verdict, string)
+		}).Approval(call, nil)
+		return verdict
+	}
+	run := func() string {
+		res, err := search.Run(t.Context(), call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Text
+	}
+	foreign(".other", 0)
+	if v, text := judge(), run(); v != session.Ask || !strings.Contains(text, "other") {
+		t.Errorf("%q: %s", v, text)
+	}
+	foreign(".keys", 0)
+	if text := run(); strings.Contains(text, "secret") || !strings.Contains(text, "nobody was asked about their hidden files: 1.") {
+		t.Errorf("the index was exchanged: %s", text)
+	}
+	foreign(".", 300)
+	if v, text := judge(), run(); v == session.Ask || strings.Contains(text, "secret") || !strings.Contains(text, "plain.md") || !strings.Contains(text, "hidden files: 300.") || strings.Contains(text, "Index again") {
+		t.Errorf("%q: %s", v, text)
 	}
 }
