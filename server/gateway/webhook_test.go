@@ -280,6 +280,36 @@ func TestLeftForADay(t *testing.T) {
 	}
 }
 
+// An event to which the receiver does not answer does not keep others from being sent.
+func TestWebhookHangs(t *testing.T) {
+	in, first, second := opened(t), make(chan struct{}), make(chan struct{})
+	var got atomic.Int64
+	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			t.Error(err)
+		}
+		switch got.Add(1) {
+		case 1:
+			close(first)
+			select {
+			case <-second:
+			case <-r.Context().Done():
+				t.Error("the second event waits until the sender gives up on the first one")
+			}
+		case 2:
+			close(second)
+		}
+	}))
+	defer hooks.Close()
+	w, _, end := telling(t, in, says(t, "Yes."), &receiver{Webhook: server.Webhook{URL: hooks.URL, Secret: "a secret of the test"}})
+	w.create(`{"model":"m","input":"x","background":true}`)
+	<-first
+	w.create(`{"model":"m","input":"x","background":true}`)
+	<-second
+	allSent(t, in)
+	end()
+}
+
 // The fields are checked before anything is sent.
 func TestWebhookFields(t *testing.T) {
 	in := opened(t)

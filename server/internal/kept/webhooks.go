@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -53,8 +54,9 @@ type Sender struct {
 	// Log receives errors. It may be called from several goroutines at once.
 	Log func(error)
 
-	mu    sync.Mutex
-	tries map[string]*tries // by the mark
+	mu      sync.Mutex
+	tries   map[string]*tries // by the mark
+	sending map[string]bool   // likewise
 }
 
 // Awaited is what has to happen to a response before anything is sent.
@@ -130,7 +132,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		with.HTTP = &http.Client{Transport: own}
 		s.Hook = &with
 	}
-	s.tries = map[string]*tries{}
+	s.tries, s.sending = map[string]*tries{}, map[string]bool{}
 	for ctx.Err() == nil {
 		if err := s.hold(ctx); err != nil && ctx.Err() == nil {
 			s.Log(fmt.Errorf("webhooks: %w", err))
@@ -167,53 +169,89 @@ func (s *Sender) hold(ctx context.Context) error {
 	return errors.Join(s.rounds(held), unlock())
 }
 
-// rounds sends what is to be sent, again and again.
+// rounds sends what is to be sent, again and again. A few events are sent at once, and what is new is
+// looked for meanwhile.
 func (s *Sender) rounds(ctx context.Context) error {
 	ticks := time.NewTicker(lookHooks)
 	defer ticks.Stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	free := make(chan struct{}, hooksAtOnce)
+	for range hooksAtOnce {
+		free <- struct{}{}
+	}
+	var due []session.Info
 	for {
-		if err := s.round(ctx); err != nil {
+		var err error
+		if due, err = s.due(ctx, due); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticks.C:
+		for looks := false; !looks; {
+			next := free
+			if len(due) == 0 {
+				next = nil // only a tick brings more
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ticks.C:
+				looks = true
+			case <-next:
+				mark := due[0]
+				due = due[1:]
+				s.sets(mark.ID, true)
+				all.Go(func() {
+					if err := s.send(ctx, mark); err != nil && ctx.Err() == nil {
+						s.Log(fmt.Errorf("webhooks: %s: %w", mark.ID, err))
+					}
+					s.sets(mark.ID, false)
+					free <- struct{}{}
+				})
+			}
 		}
 	}
 }
 
-// round sends what is due.
-func (s *Sender) round(ctx context.Context) error {
-	var due []session.Info
-	now := time.Now()
+// sets notes whether the events of a mark are being sent.
+func (s *Sender) sets(mark string, sending bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if delete(s.sending, mark); sending {
+		s.sending[mark] = true
+	}
+}
+
+// due returns the marks of what is to be sent now: those that were never tried, those that wait for their
+// turn, and then others. Nothing may begin to be sent meanwhile.
+func (s *Sender) due(ctx context.Context, waiting []session.Info) ([]session.Info, error) {
+	var first, again []session.Info
+	now, known := time.Now(), map[string]bool{}
+	s.mu.Lock()
+	maps.Copy(known, s.sending) // the list may still have what ends meanwhile
+	s.mu.Unlock()
+	for _, mark := range waiting {
+		known[mark.ID] = true
+	}
 	for mark, err := range s.In.List(ctx, session.Query{Tags: []string{s.Tag}, Owner: s.Owner, Nested: true, Archived: true}) {
 		if ctx.Err() != nil {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if known[mark.ID] || mark.Owner != s.Owner { // a list without an owner has those of all
+			continue
 		}
 		s.mu.Lock()
 		t := s.tries[mark.ID]
 		s.mu.Unlock()
-		if mark.Owner == s.Owner && (t == nil || t.next.Before(now)) { // a list without an owner has those of all
-			due = append(due, mark)
+		if t == nil {
+			first = append(first, mark)
+		} else if t.next.Before(now) {
+			again = append(again, mark)
 		}
 	}
-	places := make(chan struct{}, hooksAtOnce)
-	var all sync.WaitGroup
-	for _, mark := range due {
-		places <- struct{}{}
-		all.Go(func() {
-			defer func() { <-places }()
-			if err := s.send(ctx, mark); err != nil && ctx.Err() == nil {
-				s.Log(fmt.Errorf("webhooks: %s: %w", mark.ID, err))
-			}
-		})
-	}
-	all.Wait()
-	return nil
+	return slices.Concat(first, waiting, again), nil
 }
 
 // send sends the events about a response, if it has ended.
