@@ -124,6 +124,52 @@ func TestLinkBetweenPrivateFolders(t *testing.T) {
 	}
 }
 
+// A1, A6: a rule that denies a folder to markdown_search holds for what an index of another folder shows, and for indexes
+// that no argument names.
+func TestSearchUnderRules(t *testing.T) {
+	k := kittest.New(t)
+	k.Write("secret/a.md", "# word\n\nhidden text\n")
+	k.Write("open/a.md", "# word\n\nplain text\n")
+	var tools []tool.Tool
+	for _, name := range []string{"index_markdown_docs", "markdown_search"} {
+		one, err := toolkit.New(name, toolkit.Deps{Files: k.Files})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools = append(tools, one)
+	}
+	for _, root := range []string{"secret", "open"} {
+		for _, at := range []string{`,"vector_db_root":"pub"`, ""} {
+			if _, err := tools[0].Run(t.Context(), tool.Call{Name: "index_markdown_docs", Arguments: `{"root":"` + root + `","index_name":"` + root + `"` + at + `}`}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for denied, shows := range map[string]bool{"secret": true, ".chatmd": false} {
+		arguments := `{"query":"word"}`
+		if shows {
+			arguments = `{"query":"word","vector_db_root":"pub"}`
+		}
+		a := &agent.Agent{
+			Model: agenttest.Script(t, agenttest.Completed(item.Call("c", "markdown_search", arguments)), agenttest.Completed(item.Assistant("done"))), Tools: tools[1:],
+			Policy: agent.Policy{Rules: []session.Rule{{Verdict: session.Deny, Tool: "markdown_search", Member: "vector_db_root", Under: denied}}},
+		}
+		s := session.New()
+		if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, e := range s.Log() {
+			if out, ok := e.Body.(session.CallOutput); ok {
+				text += out.Item.JSON()
+			}
+		}
+		if strings.Contains(text, "hidden text") || strings.Contains(text, "plain text") != shows || text == "" {
+			t.Errorf("deny under %s: %s", denied, text)
+		}
+	}
+}
+
 // swapped is a tool before each call of which another program does something.
 type swapped struct {
 	tool.Tool

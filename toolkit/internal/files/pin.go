@@ -4,6 +4,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ func (f *Files) Pin(ctx context.Context, name, doing string, writing bool) (pinn
 }
 
 // PinPlace is [Files.Pin] for a place that the argument name leads to, such as a file in the directory that
-// it names. If name is "", no argument of the call says anything about the place.
+// it names. If name is "", no argument of the call says anything about the place, and rules that deny or ask hold for it
+// whichever argument they are about.
 func (f *Files) PinPlace(ctx context.Context, name string, p Place, doing string, writing bool) (pinned Place, release func() error, err error) {
 	pinned, release, err = p.pin(writing)
 	if err != nil {
@@ -50,14 +52,12 @@ func (f *Files) PinPlace(ctx context.Context, name string, p Place, doing string
 // path of this place without links, and p what the call named by its argument name, which is "" if no
 // argument did.
 func (f *Files) mayUse(ctx context.Context, name string, p Place, real string, writing bool) error {
-	if name != "" {
-		err := tool.CheckPlace(ctx, name, func(folder string) bool {
-			in, err := f.Resolve(folder)
-			return err == nil && lies(real, in.unlinked())
-		})
-		if err != nil {
-			return err
-		}
+	err := tool.CheckPlace(ctx, cmp.Or(name, p.Path()), func(folder string) bool {
+		in, err := f.Resolve(folder)
+		return err == nil && lies(real, in.unlinked())
+	})
+	if err != nil {
+		return err
 	}
 	// The reason may be the same for the path that was asked about and for the place, which are two files.
 	led := real != p.unlinked()
