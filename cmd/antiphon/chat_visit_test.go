@@ -31,10 +31,15 @@ func TestChatAttach(t *testing.T) {
 
 	write(t, filepath.Join(dir, "note.txt"), "a note that goes along\n")
 	two.does(t, "more @note.txt", "(said: it is answered when what is under way is done)")
-	one.untilThat(t, "the second question", func(screen string) bool {
-		return strings.Contains(screen, "› more") && strings.Count(screen, "run it?") == 2
-	})
-	two.untilThat(t, "the second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
+	// Lines above may have left the screen.
+	since := func(line, text string) func(screen string) bool {
+		return func(screen string) bool {
+			_, since, ok := strings.Cut(screen, line)
+			return ok && strings.Contains(since, text)
+		}
+	}
+	one.untilThat(t, "the second question", since("› more", "run it?"))
+	two.untilThat(t, "the second question", since("<< more", "run it?"))
 	three := openTerminal(t, dir, "export XDG_DATA_HOME="+dir+"/data; antiphon chat agent.md --store s.db -r")
 	three.until(t, "  1. ")
 	three.until(t, "work  go (waits for you, elsewhere)")
@@ -47,9 +52,12 @@ func TestChatAttach(t *testing.T) {
 	two.does(t, "/take", "continues work,")
 	one.until(t, "the session goes on elsewhere: taken to a terminal by ")
 	one.until(t, "attached to work")
-	two.does(t, "third", "run it?")
-	one.untilThat(t, "the third question", func(screen string) bool { return strings.Count(screen, "run it?") == 3 })
-	two.answers(t, "y", "It was: done")
+	two.keys(t, "third", "Enter")
+	two.untilThat(t, "the third question", since("› third", "run it?"))
+	one.untilThat(t, "the third question", since("third", "run it?"))
+	two.asked(t)
+	two.keys(t, "y", "Enter")
+	two.untilThat(t, "the third answer", since("› third", "It was: done"))
 	two.keys(t, "C-d")
 	two.until(t, "[exit code 0]")
 	one.until(t, "nobody else runs work any more, so it goes on here")
