@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -154,6 +155,9 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		} else {
 			fmt.Fprintf(std.out, "spans: sent to %s\n", visible(c.OTLP))
 		}
+	}
+	if u, err := url.Parse(c.Webhook); err == nil && c.Webhook != "" { // the rest of it may be a secret
+		fmt.Fprintf(std.out, "webhook: events are sent to %s\n", visible(u.Host))
 	}
 	for _, origin := range c.Origins {
 		fmt.Fprintf(std.out, "pages of %s may use it\n", origin)

@@ -48,7 +48,11 @@ func TestServeRefuses(t *testing.T) {
 			}
 		}
 	}
-	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", plain, "--webhook", "http://hooks.example")
+	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", "--check", "--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example/of-mine")
+	if o.code != 0 || !strings.Contains(o.out, "webhook: events are sent to hooks.example\n") {
+		t.Errorf("exit code %d, %s %s", o.code, o.out, o.err)
+	}
+	o = programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", plain, "--webhook", "http://hooks.example")
 	if o.code != exitUsage || !strings.Contains(o.err, "https://") {
 		t.Errorf("exit code %d, %s", o.code, o.err)
 	}
