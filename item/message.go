@@ -6,6 +6,8 @@ package item
 import (
 	"fmt"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
+
 	"github.com/antiphon-go/antiphon/internal/record"
 )
 
@@ -58,7 +60,8 @@ func (m *Message) fields(c *codec) {
 // it replaces invalid UTF-8 with U+FFFD, where [New] would return an error.
 func User(s string) Item { return message(RoleUser, Parts(&InputText{Text: clean(s)})) }
 
-// UserParts returns a user message with the given parts. An image without a detail
+// UserParts returns a user message with the given parts: texts, images, files, or parts of
+// types that this package does not know. An image without a detail
 // gets [DetailAuto], because the detail is required in messages.
 func UserParts(parts ...Part) (Item, error) {
 	if len(parts) == 0 {
@@ -67,12 +70,32 @@ func UserParts(parts ...Part) (Item, error) {
 	// The caller's parts must not change, so details are added to copies.
 	own := make([]Part, len(parts))
 	for i, p := range parts {
-		if img, ok := p.(*InputImage); ok && img != nil && img.ImageURL == "" && img.FileID == "" && len(img.Extra) == 0 {
-			return Item{}, &ShapeError{Type: TypeMessage, Problem: fmt.Sprintf("part %d is an image without a URL, data or file id", i+1)}
+		if problem := unfitPart(p); problem != "" {
+			return Item{}, &ShapeError{Type: TypeMessage, Problem: fmt.Sprintf("part %d is %s", i+1, problem)}
 		}
 		own[i] = withDetail(p)
 	}
 	return New(&Message{Role: RoleUser, Content: Parts(own...)})
+}
+
+// unfitPart says what a part is that endpoints refuse in a user message, or returns "".
+func unfitPart(p Part) string {
+	if nils.Is(p) {
+		return "" // [New] says so
+	}
+	switch p := p.(type) {
+	case *InputImage:
+		if p.ImageURL == "" && p.FileID == "" && len(p.Extra) == 0 {
+			return "an image without a URL, data or file id"
+		}
+	case *InputFile:
+		if p.FileData == "" && p.FileURL == "" && p.FileID == "" && len(p.Extra) == 0 {
+			return "a file without data, a URL or a file id"
+		}
+	case *OutputText, *Refusal, *ReasoningText, *SummaryText:
+		return fmt.Sprintf("a %T, which only a model says: a user's text is an *item.InputText", p)
+	}
+	return ""
 }
 
 // withDetail returns the part, or a copy with a detail if it is an image without

@@ -46,7 +46,13 @@ func compile(text item.JSON, expressions expressions) (*schema, error) {
 }
 
 // compileGiven reads the schema of [Parameters]; its patterns are checked too.
-func compileGiven(text item.JSON) (*schema, error) { return compile(text, goExpressions) }
+func compileGiven(text item.JSON) (*schema, error) {
+	s, err := compile(text, goExpressions)
+	if err == nil && (s.form.never || len(s.form.types) > 0 && !slices.Contains(s.form.types, "object")) {
+		err = errors.New("schema: it allows no object, and the arguments of a call are one")
+	}
+	return s, err
+}
 
 // anyObject is the schema of a tool that does not describe its arguments.
 const anyObject item.JSON = `{"type":"object","properties":{}}`

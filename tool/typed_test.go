@@ -104,9 +104,10 @@ func TestRegistrationErrors(t *testing.T) {
 		"strict with other members": func() (Tool, error) {
 			return New("a", "", func(context.Context, map[string]string) (string, error) { return "", nil }, Strict(true))
 		},
-		"negative timeout": func() (Tool, error) { return New("a", "", ok, Timeout(-1)) },
-		"bad Parameters":   func() (Tool, error) { return New("a", "", ok, Parameters(`{"type":`)) },
-		"wrong Parameters": func() (Tool, error) { return New("a", "", ok, Parameters(`{"type":"object","minLength":"x"}`)) },
+		"negative timeout":     func() (Tool, error) { return New("a", "", ok, Timeout(-1)) },
+		"bad Parameters":       func() (Tool, error) { return New("a", "", ok, Parameters(`{"type":`)) },
+		"Parameters of a list": func() (Tool, error) { return New("a", "", ok, Parameters(`{"type":"array"}`)) },
+		"wrong Parameters":     func() (Tool, error) { return New("a", "", ok, Parameters(`{"type":"object","minLength":"x"}`)) },
 	} {
 		if tl, err := mk(); err == nil {
 			t.Errorf("%s: got %v, want an error", name, tl.Definition())

@@ -441,6 +441,9 @@ func (w *rewriter) flush() error {
 		return nil
 	}
 	message, err := item.UserParts(w.late...)
+	if err != nil { // the endpoint judges what a history has
+		message, err = item.New(&item.Message{Role: item.RoleUser, Content: item.Parts(w.late...)})
+	}
 	w.late = nil
 	if err == nil {
 		w.put(message, true)
