@@ -422,6 +422,38 @@ func TestPatchStaysWhereItWasRead(t *testing.T) {
 	}
 }
 
+// A patch that a rule denies makes no folder in the place either, not even for a moment.
+func TestPatchMakesNoFolder(t *testing.T) {
+	k := kittest.New(t)
+	k.Write("secret/f", "same\n")
+	k.Write("pub/f", "same\n")
+	secret, link := filepath.Join(k.Dir, "secret"), filepath.Join(k.Dir, "pub", "d")
+	long := time.Now().Add(-time.Hour).Truncate(time.Second)
+	if err := errors.Join(os.Symlink("../secret", link), os.Chtimes(secret, long, long)); err != nil {
+		t.Fatal(err)
+	}
+	denied := errors.New("denied")
+	ctx := tool.WithPlace(t.Context(), func(_ string, within func(string) bool) error {
+		if within("secret") {
+			return denied
+		}
+		return nil
+	})
+	deps := toolkit.Deps{Files: k.Files, PatchForm: patch.API}
+	for path, ok := range map[string]bool{"pub/d/new/deep/f": false, "pub/d/new": false, "pub/new/deep/f": true} {
+		_, err := made(t, "apply_patch", deps).Run(ctx, tool.Call{Name: "apply_patch", Arguments: `{"type":"create_file","path":"` + path + `","diff":"+x"}`})
+		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "denied") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if info, err := os.Stat(secret); err != nil || !info.ModTime().Equal(long) {
+		t.Errorf("the denied folder was changed: %v, %v", info.ModTime(), err)
+	}
+	if got := k.Content("pub/new/deep/f"); got != "x" && got != "x\n" {
+		t.Errorf("the other file has %q", got)
+	}
+}
+
 // A5: rules about folders hold for the files of a patch, although none of the arguments of the call is their path.
 func TestRulesHoldForPatches(t *testing.T) {
 	envelope := func(path string) string {

@@ -160,7 +160,10 @@ func (c *commit) worded(p files.Place, err error) error {
 // prepare does the steps that are not visible yet.
 func (c *commit) prepare(ctx context.Context, file *plannedFile) (s staged, err error) {
 	s.plannedFile = file
-	if file.exists {
+	if file.exists && file.at == nil {
+		if err := c.plan.files.MayMake(ctx, file.name, file.Place); err != nil {
+			return s, err
+		}
 		if err := c.makeDirs(file.Parent()); err != nil {
 			return s, err
 		}

@@ -97,6 +97,24 @@ func (f *Files) HoldBeside(ctx context.Context, name string, held, p Place) (Pla
 	return at, nil
 }
 
+// MayMake returns an error if the call of ctx may not use the place p, as [Files.Hold] does, but needs no
+// directory: those that are missing would be made in the deepest one that exists.
+func (f *Files) MayMake(ctx context.Context, name string, p Place) error {
+	at, rest := p.Parent(), p.Base()
+	for at.Rel != "." {
+		if _, err := at.Dir().Stat(at.OSPath()); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		at, rest = at.Parent(), filepath.Join(at.Base(), rest)
+	}
+	dir, err := p.open(at.Rel)
+	if err != nil {
+		return err
+	}
+	defer dir.dir.Close()
+	return f.mayUse(ctx, name, p, filepath.Join(dir.real, rest), true)
+}
+
 // TooLarge returns the error for a change that makes a file larger than [MaxEditBytes].
 func TooLarge(p Place, size int64) error {
 	return fmt.Errorf("%s would grow to %d bytes; the limit is %d. Write to another file", p, size, MaxEditBytes)
