@@ -117,7 +117,7 @@ func generated(it item.Item) string {
 // around it can.
 func pictureWay(env environment) string {
 	how := cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
-	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "") {
+	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "" || env["ZELLIJ"] != "") {
 		return "blocks"
 	}
 	return how

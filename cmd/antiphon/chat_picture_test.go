@@ -98,6 +98,7 @@ func TestPictureWay(t *testing.T) {
 		{environment{}, "auto"},
 		{environment{"TMUX": "/tmp/x,1,0"}, "blocks"},
 		{environment{"STY": "1.x"}, "blocks"},
+		{environment{"ZELLIJ": "0"}, "blocks"},
 		{environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
 		{environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
 	} {

@@ -17,5 +17,9 @@ func cellSize(out *os.File) (width, height int) {
 	if err != nil || size.Col == 0 || size.Row == 0 || size.Xpixel < size.Col || size.Ypixel < size.Row {
 		return 0, 0
 	}
-	return int(size.Xpixel / size.Col), int(size.Ypixel / size.Row)
+	width, height = int(size.Xpixel/size.Col), int(size.Ypixel/size.Row)
+	if width >= mostOfCell || height >= mostOfCell {
+		return 0, 0
+	}
+	return width, height
 }

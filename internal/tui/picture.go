@@ -51,6 +51,8 @@ const (
 	answerTime = time.Second
 	// mostPictureRows and mostPictureColumns limit a picture, so that it does not cover what was said.
 	mostPictureRows, mostPictureColumns = 20, 80
+	// mostOfCell is more pixels than the side of a character has: a terminal that says so is not believed.
+	mostOfCell = 1000
 )
 
 // questions ask for the protocol of kitty, the name of the terminal, the size of a character, and
@@ -79,7 +81,7 @@ func (t *Terminal) answered(ev uv.Event) {
 			better(byITerm)
 		}
 	case uv.CellSizeEvent:
-		if ev.Width > 0 && ev.Height > 0 && ev.Width < 1000 && ev.Height < 1000 {
+		if ev.Width > 0 && ev.Height > 0 && ev.Width < mostOfCell && ev.Height < mostOfCell {
 			can.width, can.height = ev.Width, ev.Height
 		}
 	case uv.PrimaryDeviceAttributesEvent:
