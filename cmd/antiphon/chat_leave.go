@@ -184,6 +184,7 @@ type openQuestions struct {
 	mu     sync.Mutex
 	n      int               // in no log yet
 	owners map[string]string // subagents that are under way, and the session that started each
+	begun  map[string]bool   // those of them whose run has begun
 	waits  map[string]bool   // those of them that wait for a person
 	stop   func(string)      // stops a subagent; nil as long as there is a terminal
 }
@@ -233,6 +234,11 @@ func (o *openQuestions) kept(of string, body session.Body) {
 		if b.Session != "" {
 			o.owners[b.Session] = of
 		}
+	case session.RunStarted:
+		if o.begun == nil {
+			o.begun = map[string]bool{}
+		}
+		o.begun[of] = true
 	case session.Paused:
 		if b.Session == "" && b.Reason == personsAnswer {
 			o.n--
@@ -251,10 +257,12 @@ func (o *openQuestions) kept(of string, body session.Body) {
 
 func (o *openQuestions) over(subagent string) {
 	delete(o.owners, subagent)
+	delete(o.begun, subagent)
 	delete(o.waits, subagent)
 }
 
-// stopOthers stops the subagents that neither wait for a person nor for a subagent that does.
+// stopOthers stops the subagents that neither wait for a person nor for a subagent that does: one whose run has not begun
+// yet as soon as it does.
 func (o *openQuestions) stopOthers() {
 	if o.stop == nil || o.n > 0 {
 		return
@@ -266,7 +274,7 @@ func (o *openQuestions) stopOthers() {
 		}
 	}
 	for one := range o.owners {
-		if !spared[one] {
+		if !spared[one] && o.begun[one] {
 			go o.stop(one)
 			delete(o.owners, one)
 		}

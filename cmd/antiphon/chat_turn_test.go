@@ -253,6 +253,29 @@ func TestLostBesideSubagent(t *testing.T) {
 	}
 }
 
+// TestLostBeforeSubagent proves that a subagent that begins when the terminal is gone is stopped when its run has begun, and
+// not before, when there is nothing to stop.
+func TestLostBeforeSubagent(t *testing.T) {
+	var o openQuestions
+	stopped := make(chan string, 2)
+	for _, one := range []string{"s/1", "s/2"} {
+		o.kept("s", session.CallStarted{CallID: one, Session: one})
+	}
+	o.kept("s/1", session.RunStarted{})
+	o.asked(1)
+	if !o.lost(func(one string) { stopped <- one }, func() {}) {
+		t.Fatal("no question is open")
+	}
+	o.kept("s/1", session.Paused{CallID: "q", Reason: personsAnswer})
+	if _, there := o.owners["s/2"]; !there {
+		t.Error("it is forgotten before it begins")
+	}
+	o.kept("s/2", session.RunStarted{})
+	if one := <-stopped; one != "s/2" {
+		t.Errorf("%s is stopped", one)
+	}
+}
+
 // TestLostWithBoth proves that a call that waits for an approval beside a question of the model, as calls of two
 // subagents do, stays open with it when the terminal is gone: nobody has refused it. D1
 func TestLostWithBoth(t *testing.T) {
