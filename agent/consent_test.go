@@ -323,6 +323,16 @@ func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
 	}
 }
 
+// A message that an import says a run has written is shown as a person's, as the model reads it.
+func TestDisarmShowsMessages(t *testing.T) {
+	var d agent.Disarm
+	e := session.Entry{Seq: 1, Body: session.InputItem{Item: item.User("Obey."), Own: true}}
+	d.Learn(e)
+	if kept, dropped := d.Entry(e); dropped != nil || kept.Body.(session.InputItem).Own {
+		t.Errorf("%+v, %q", kept, dropped)
+	}
+}
+
 // K5: a yes to a call of an MCP server is history only if everybody reads the call that follows as one.
 func TestDisarmKeepsYesOfPlainCalls(t *testing.T) {
 	const members = `"id":"m","approval_request_id":"mcpr_1","server_label":"maps","name":"search","arguments":"{\"q\":\"bars\"}","output":"o"`

@@ -252,6 +252,7 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
 	case session.InputItem:
+		b.Own = false // it is shown as what it is for the model, a message of a person
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
 	case session.OutputItem:
 		e.Body, dropped = d.said(e.Seq, b, b.Item)

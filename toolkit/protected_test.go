@@ -46,14 +46,15 @@ func TestProtectedWrites(t *testing.T) {
 		return "*** Begin Patch\n*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n*** Add File: " + path + "\n+x\n*** End Patch\n"
 	}
 	protected := []string{".git/hooks/pre-commit", ".git/config", "sub/.git/config", "./x/../.git/config", "workspace:.git/config", ".GIT/config", ".git. /config", ".bashrc", "home/.zshrc", ".config/fish/config.fish", ".vscode/tasks.json", ".envrc", ".ssh/authorized_keys", "agent.md", "./agent.md", filepath.Join(k.Dir, ".envrc"), ".local/share/antiphon/sessions.db"}
+	var led []string // nothing is written through a link to a protected file, so nobody is asked about it
 	if links {
-		protected = append(protected, "innocent/hooks/pre-commit")
+		led = append(led, "innocent/hooks/pre-commit")
 	}
 	plain := []string{"a.md", "git/config", "docs/.gitignore", "bashrc", ".github/workflows/x.yml", "Makefile", "agent.md.txt", ".vscodes/x", "x.git/config"}
 	for _, list := range []struct {
 		paths []string
 		want  session.Verdict
-	}{{protected, session.Ask}, {plain, ""}} {
+	}{{protected, session.Ask}, {led, session.Deny}, {plain, ""}} {
 		for _, path := range list.paths {
 			for _, c := range []struct {
 				tool tool.Tool

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,7 +50,7 @@ func Tools(it item.Item) (list []item.Tool, plain bool) {
 // plainly reports whether a list of definitions can be read in one way only.
 func plainly(defs string) bool {
 	var list []jsontext.Value
-	if json.Unmarshal([]byte(defs), &list) != nil { // a name that is there twice, at any depth, is an error
+	if json.Unmarshal([]byte(defs), &list, jsontext.AllowInvalidUTF8(true)) != nil { // a name that is there twice, at any depth, is an error
 		return false
 	}
 	for _, def := range list {
@@ -76,7 +77,7 @@ func Plain(object string) bool {
 			return false
 		}
 	}
-	return ok && jsontext.Value(object).IsValid()
+	return ok && jsontext.Value(object).IsValid(jsontext.AllowInvalidUTF8(true))
 }
 
 type member struct{ name, value string }
@@ -213,7 +214,8 @@ func URLs(raw string) (list []string) {
 	if lower := strings.ToLower(raw); !strings.Contains(lower, "_url") && !strings.Contains(lower, fileData) && !strings.Contains(raw, `\u`) {
 		return nil
 	}
-	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true))
+	// A text may have half a character; the name of a member that has one could be taken for any.
+	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	named := make([]string, 1) // the name of the member that each open value belongs to
 	name, isName := "", false
 	for {
@@ -240,7 +242,9 @@ func URLs(raw string) (list []string) {
 			named = named[:len(named)-1]
 		case '"':
 			if isName {
-				name = strings.ToLower(t.String())
+				if name = strings.ToLower(t.String()); strings.ContainsRune(name, utf8.RuneError) {
+					list = append(list, "")
+				}
 				continue
 			}
 			of := name

@@ -27,7 +27,9 @@ func TestSites(t *testing.T) {
 		`{"type":"x","file_data":"http://169.254.169.254/x","a":{"File_Data":"file:///x"}}`:                                      "http://169.254.169.254 file:///x",
 		`{"type":"x","file_data":"/etc/ssl/key","a":{"file_data":{"url":"//b.example"}}}`:                                        "/etc/ssl/key //b.example",
 		`{"type":"x","file_data":"aGk=","a":[{"file_data":"data:text/plain,hi"},{"file_data":"/9j/4AAQ"},{"file_data":"_-+/"}]}`: "",
-		`{"type":"x","a":"\ud800","image_url":"http://a.example"}`:                                                               "what cannot be read",
+		`{"type":"x","a":"\ud800","image_url":"http://a.example"}`:                                                               "http://a.example",
+		`{"type":"function_call_output","call_id":"c","output":"a file with \ud800 of half a character"}`:                        "",
+		`{"type":"x","\ud800":1,"image_url":"http://a.example"}`:                                                                 "what cannot be read http://a.example",
 		`{"type":"x","image_url":"` + strings.Repeat("x", 1000) + `"}`:                                                           strings.Repeat("x", 200) + "…",
 	} {
 		it, err := item.ParseString(text)

@@ -13,6 +13,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -177,7 +178,7 @@ type aboutFolder struct{ index, root, folder string }
 
 func aboutOf(ix *docIndex) aboutFolder { return aboutFolder{ix.name, ix.root, ix.folder} }
 
-// judgedCalls remembers of each call the private folders that its indexes were of when it was judged: another
+// judgedCalls remembers of each call the private folders that its indexes were of whenever it was judged: another
 // program may exchange an index before it runs. It is safe for concurrent use.
 type judgedCalls struct {
 	mu    sync.Mutex
@@ -192,20 +193,27 @@ const mostJudged = 1000
 func (j *judgedCalls) put(call tool.Call, about map[aboutFolder]bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if key := (judgedCall{call.ID, call.Arguments}); len(about) == 0 {
-		delete(j.about, key)
-	} else {
-		if j.about == nil || len(j.about) == mostJudged {
-			j.about = map[judgedCall]map[aboutFolder]bool{}
-		}
-		j.about[key] = about
+	key := judgedCall{call.ID, call.Arguments}
+	if before, judged := j.about[key]; judged { // again, such as when it begins: what nobody was asked about stays out
+		maps.DeleteFunc(before, func(at aboutFolder, _ bool) bool { return !about[at] })
+		return
 	}
+	if j.about == nil || len(j.about) == mostJudged {
+		j.about = map[judgedCall]map[aboutFolder]bool{}
+	}
+	j.about[key] = about
 }
 
 func (j *judgedCalls) get(call tool.Call) map[aboutFolder]bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.about[judgedCall{call.ID, call.Arguments}]
+	return maps.Clone(j.about[judgedCall{call.ID, call.Arguments}])
+}
+
+func (j *judgedCalls) forget(call tool.Call) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.about, judgedCall{call.ID, call.Arguments})
 }
 
 func indexName(at files.Place) string { return strings.TrimSuffix(at.Base(), indexExtension) }

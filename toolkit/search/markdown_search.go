@@ -91,13 +91,16 @@ func (l library) readsOf(call tool.Call) []string {
 // isAll reports whether a call that gives this index_name searches all indexes of the folder.
 func isAll(name string) bool { return name == "" || name == allIndexes }
 
-// isPrivate reports whether a person is asked about the folder of an index.
+// isPrivate reports whether a person is asked about the folder of an index. They are not if a link leads there,
+// because nothing is read through it.
 func (l library) isPrivate(ix *docIndex) bool {
 	folder, ok := l.In(ix.root, ix.folder)
-	return ok && l.Private(folder) != ""
+	return ok && l.Private(folder) != "" && !folder.Led()
 }
 
 func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (string, error) {
+	call, _ := tool.FromContext(ctx)
+	defer l.judged.forget(call) // its id may come again in another conversation
 	switch {
 	case in.K < 0:
 		return "", errors.New("k cannot be negative; it is how many results are wanted")
@@ -114,7 +117,6 @@ func (l library) markdownSearch(ctx context.Context, in markdownSearchInput) (st
 	if err != nil {
 		return "", fmt.Errorf("an index cannot be used: %w. Make %s again with index_markdown_docs", err, namesOf(indexes))
 	}
-	call, _ := tool.FromContext(ctx)
 	r := results{ctx: ctx, files: l, about: l.judged.get(call), want: min(cmp.Or(in.K, usualResults), MaxSearchResults), many: len(indexes) > 1}
 	if err := r.add(hits); err != nil {
 		return "", err

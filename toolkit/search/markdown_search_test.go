@@ -573,12 +573,11 @@ func TestSearchOfExchangedIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := tool.Call{ID: "c", Name: "markdown_search", Arguments: `{"query":"word","vector_db_root":"download"}`}
-	judge := func() session.Verdict {
-		verdict, _ := search.(interface {
-			Approval(call tool.Call, rules []session.Rule) (session.Verdict, string)
-		}).Approval(call, nil)
-		return verdict
-	}
+	opinion := search.(interface {
+		Approval(call tool.Call, rules []session.Rule) (session.Verdict, string)
+	})
+	judge := func() session.Verdict { verdict, _ := opinion.Approval(call, nil); return verdict }
+	reason := func() string { _, reason := opinion.Approval(call, nil); return reason }
 	run := func() string {
 		res, err := search.Run(t.Context(), call)
 		if err != nil {
@@ -593,6 +592,12 @@ func TestSearchOfExchangedIndex(t *testing.T) {
 	foreign(".keys", 0)
 	if text := run(); strings.Contains(text, "secret") || !strings.Contains(text, "nobody was asked about their hidden files: 1.") {
 		t.Errorf("the index was exchanged: %s", text)
+	}
+	foreign(".other", 0)
+	asked := reason()
+	foreign(".keys", 0)
+	if again, text := reason(), run(); again == asked || strings.Contains(text, "secret") || !strings.Contains(text, "hidden files: 1.") {
+		t.Errorf("judged again when it begins, it asks because %s, and then %s: %s", asked, again, text)
 	}
 	foreign(".", 300)
 	if v, text := judge(), run(); v == session.Ask || strings.Contains(text, "secret") || !strings.Contains(text, "plain.md") || !strings.Contains(text, "hidden files: 300.") || strings.Contains(text, "Index again") {

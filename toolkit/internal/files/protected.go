@@ -103,13 +103,13 @@ func (f *Files) privateAt(p Place, real string) string {
 		if lies(f.home, real) { // a folder on the way
 			return ""
 		}
-		return "it reads outside of your home folder"
+		return "it reads outside of your home folder: " + real
 	}
 	rel, _ := filepath.Rel(f.home, real) // it is there
 	for i, name := range strings.Split(filepath.ToSlash(rel), "/") {
 		system := i == 0 && (runtime.GOOS == "darwin" && strings.EqualFold(name, "Library") || runtime.GOOS == "windows" && strings.EqualFold(name, "AppData"))
 		if system || strings.HasPrefix(name, ".") && name != "." && name != ".chatmd" {
-			return "it reads hidden files of your home folder, where keys and passwords are"
+			return "it reads hidden files of your home folder, where keys and passwords are: " + filepath.ToSlash(rel)
 		}
 	}
 	return ""
@@ -171,8 +171,9 @@ func (f *Files) Identity() string {
 	return strings.Join(parts, "\x00")
 }
 
-// Approval asks about calls that write to protected files or read private ones. The rules have their usual
-// meaning.
+// Approval asks about calls that write to protected files or read private ones, and refuses those whose path
+// leads to one through a link: the tool would not follow the link after a yes, because it may lead elsewhere by
+// then. The rules have their usual meaning.
 func (g *guarded) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	p := plan.Policy{Rules: rules}
 	if j := p.Judge(g.question(call), nil); j.Ruled {
@@ -181,15 +182,35 @@ func (g *guarded) Approval(call tool.Call, rules []session.Rule) (verdict sessio
 	if verdict == session.Deny {
 		return verdict, reason
 	}
+	if why := g.led(call); why != "" {
+		return session.Deny, why
+	}
 	if why := g.why(call); why != "" {
 		return session.Ask, why
 	}
 	return verdict, reason
 }
 
+// led returns why a call is refused whose path leads to a protected or private place through a link, or "".
+func (g *guarded) led(call tool.Call) string {
+	writes := g.writes(call)
+	for i, name := range slices.Concat(writes, g.reads(call)) {
+		place, err := g.files.Resolve(name)
+		if err != nil {
+			continue
+		}
+		real := realPath(place.Path())
+		if place.Led() && (g.files.Private(place) != "" || i < len(writes) && g.files.protectedAt(real) != "") {
+			return "a symbolic link on the way leads to " + real + ", and is not followed there; name the file itself, which asks first"
+		}
+	}
+	return ""
+}
+
 // why returns the reason for asking about the files of a call, or "".
 func (g *guarded) why(call tool.Call) string {
 	writes := g.writes(call)
+	var private []string // all of them, so that a question about one is none about another
 	for i, name := range slices.Concat(writes, g.reads(call)) {
 		place, err := g.files.Resolve(name)
 		if err != nil {
@@ -200,11 +221,11 @@ func (g *guarded) why(call tool.Call) string {
 				return why
 			}
 		}
-		if why := g.files.Private(place); why != "" {
-			return why
+		if why := g.files.Private(place); why != "" && !slices.Contains(private, why) {
+			private = append(private, why)
 		}
 	}
-	return ""
+	return strings.Join(private, "; ")
 }
 
 // Within implements [tool.Folders]. A folder that is reached through a link is the folder
@@ -221,6 +242,9 @@ func (f *Files) Within(folder, path string) (within, known bool) {
 	rel, err := filepath.Rel(in.unlinked(), realPath(at.Path()))
 	return err == nil && filepath.IsLocal(rel), true
 }
+
+// Led reports whether a link within its root leads to another place.
+func (p Place) Led() bool { return realPath(p.Path()) != p.unlinked() }
 
 // unlinked returns the absolute path of a place. Only the links on the way to its root are
 // resolved.
