@@ -44,7 +44,8 @@ type Import struct {
 	// Options are the options for loading a transcript.
 	Options agentfile.Options
 	// Consent is asked once about the sites from which the conversation makes an endpoint fetch, if it has
-	// any, before the session can be continued. If it is nil, or does not agree to all of them, nothing is
+	// any, when all is read and before the session gets its name. Until then it is in the store, as an import that
+	// was killed leaves it: only somebody who knows its id can continue it. If it is nil, or does not agree to all of them, nothing is
 	// imported and the error is a [*trust.UntrustedError]. K1
 	Consent func(ctx context.Context, c trust.Claim) (trust.Agreement, error)
 }
