@@ -128,7 +128,9 @@ func TestLinkBetweenPrivateFolders(t *testing.T) {
 // that no argument names.
 func TestSearchUnderRules(t *testing.T) {
 	k := kittest.New(t)
-	k.Write("secret/a.md", "# word\n\nhidden text\n")
+	for n := range 250 { // as many hits as could hide others
+		k.Write(fmt.Sprintf("secret/a%d.md", n), "# word\n\nword hidden text\n")
+	}
 	k.Write("open/a.md", "# word\n\nplain text\n")
 	var tools []tool.Tool
 	for _, name := range []string{"index_markdown_docs", "markdown_search"} {
@@ -164,7 +166,7 @@ func TestSearchUnderRules(t *testing.T) {
 				text += out.Item.JSON()
 			}
 		}
-		if strings.Contains(text, "hidden text") || strings.Contains(text, "plain text") != shows || text == "" {
+		if strings.Contains(text, "hidden text") || strings.Contains(text, "plain text") != shows || strings.Contains(text, "because this call may not read their files: 250.") != shows || strings.Contains(text, "Index again") || text == "" {
 			t.Errorf("deny under %s: %s", denied, text)
 		}
 	}

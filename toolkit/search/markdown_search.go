@@ -207,14 +207,15 @@ func namesOf(indexes []*docIndex) string {
 
 // results collects hits with their current texts.
 type results struct {
-	ctx    context.Context
-	files  library
-	want   int
-	many   bool                 // several indexes are searched
-	about  map[aboutFolder]bool // the private folders that a person was asked about
-	out    []result
-	gone   int // hits whose text no longer exists
-	hidden int // hits in private files that nobody was asked about
+	ctx     context.Context
+	files   library
+	want    int
+	many    bool                 // several indexes are searched
+	about   map[aboutFolder]bool // the private folders that a person was asked about
+	out     []result
+	gone    int // hits whose text no longer exists
+	hidden  int // hits in private files that nobody was asked about
+	refused int // hits in files that this call may not read
 
 	doc  files.Place // the file that was read last
 	body string
@@ -248,6 +249,8 @@ func (r *results) add(hits []hit) error {
 			return err
 		}
 		switch {
+		case !ok && errors.Is(r.err, files.ErrMayNot):
+			r.refused++
 		case !ok:
 			r.gone++
 		case !slices.ContainsFunc(r.out, func(o result) bool { return o.place == res.place && o.start == res.start }):
@@ -321,6 +324,9 @@ func (r *results) text(indexes []*docIndex, remarks []string) string {
 	}
 	if r.hidden > 0 {
 		remarks = append(remarks, fmt.Sprintf("Hits that are left out, because nobody was asked about their hidden files: %d.", r.hidden))
+	}
+	if r.refused > 0 {
+		remarks = append(remarks, fmt.Sprintf("Hits that are left out, because this call may not read their files: %d.", r.refused))
 	}
 	for _, remark := range remarks {
 		b.WriteString("\n\n" + remark)

@@ -48,10 +48,25 @@ func (f *Files) PinPlace(ctx context.Context, name string, p Place, doing string
 	return pinned, release, nil
 }
 
+// ErrMayNot is in the chain of an error about a place that a call may not use.
+var ErrMayNot = errors.New("the call may not use this place")
+
+type mayNot struct{ error }
+
+func (m mayNot) Unwrap() error        { return m.error }
+func (m mayNot) Is(target error) bool { return target == ErrMayNot }
+
 // mayUse returns an error if the call of ctx may not use the place that it has opened: real is the
 // path of this place without links, and p what the call named by its argument name, which is "" if no
 // argument did.
 func (f *Files) mayUse(ctx context.Context, name string, p Place, real string, writing bool) error {
+	if err := f.use(ctx, name, p, real, writing); err != nil {
+		return mayNot{err}
+	}
+	return nil
+}
+
+func (f *Files) use(ctx context.Context, name string, p Place, real string, writing bool) error {
 	err := tool.CheckPlace(ctx, cmp.Or(name, p.Path()), func(folder string) bool {
 		in, err := f.Resolve(folder)
 		return err == nil && lies(real, in.unlinked())
