@@ -88,12 +88,14 @@ var ErrKeyUsed = errors.New("another delivery to the session has this key")
 var ErrInboxFull = errors.New("too much waits in the inbox of the session: run the session, so that it takes what waits, and deliver again")
 
 // What waits for a session is bounded, because whoever runs the session reads all of it. The spare room is for answers
-// about calls and requests to stop.
+// about calls, requests to stop, and messages of the program, without which a run may not begin.
 const (
 	mostWaiting      = 1000
 	mostWaitingBytes = 96 << 20
 	spareWaiting     = 1000
 	spareBytes       = 32 << 20
+	// smallBytes is the size for which there is room however much waits, if its number is not too large.
+	smallBytes = spareBytes / spareWaiting
 )
 
 // Backlog says how much waits in the inbox of a session.
@@ -103,18 +105,25 @@ type Backlog struct {
 }
 
 // Room returns an error that wraps [ErrInboxFull] if there is no room for one more delivery, of so many bytes in the form
-// of [AppendDelivery]: if 1000 deliveries or 96 MiB wait. For answers about calls and requests to stop, it is twice
-// as many, and a third more. If nothing waits, there is room for any delivery. Stores ask when they have not found the key
-// of the delivery.
+// of [AppendDelivery]: if 1000 deliveries or 96 MiB wait. For deliveries without input (answers about calls, requests to
+// stop, system and developer messages), it is twice as many, and a third more; and of them, the bytes do not count
+// for one of at most 32 KiB. If nothing waits, there is room for any delivery. Stores ask when they have not found
+// the key of the delivery.
 func (b Backlog) Room(d Delivery, size int64) error {
 	most, bytes := mostWaiting, int64(mostWaitingBytes)
-	if !slices.ContainsFunc(d.Bodies, func(body Body) bool { return Kind(body) == Kind(InputItem{}) }) {
-		most, bytes = most+spareWaiting, bytes+spareBytes
+	if !slices.ContainsFunc(d.Bodies, isInput) {
+		most, bytes = most+spareWaiting, max(bytes+spareBytes, b.Bytes+smallBytes)
 	}
 	if b.Deliveries > 0 && (b.Deliveries >= most || size > bytes-b.Bytes) {
 		return ErrInboxFull
 	}
 	return nil
+}
+
+// isInput reports whether a body is input, and not a message of the program.
+func isInput(b Body) bool {
+	in, ok := b.(InputItem)
+	return ok && !in.Item.Instructs()
 }
 
 // Deliver leaves a delivery in the inbox of the session: see [Inbox]. The error wraps

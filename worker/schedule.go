@@ -291,7 +291,7 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 		}
 		var wrong *host.ConfigError
 		switch {
-		case errors.As(err, &wrong):
+		case errors.As(err, &wrong), errors.Is(err, session.ErrInboxFull): // another attempt would fail, too
 			next.Note = "failed at " + s.show(at) + ": " + p.sayable(err)
 		case err != nil:
 			return "", err

@@ -56,6 +56,13 @@ func (a *asked) Endpoints(ctx context.Context) ([]queue.Endpoint, error) {
 	return a.Store.Endpoints(ctx)
 }
 
+// crowded is a store in which all inboxes are full.
+type crowded struct{ *sqlstore.Store }
+
+func (crowded) Deliver(context.Context, string, session.Delivery) (session.Receipt, error) {
+	return session.Receipt{}, session.ErrInboxFull
+}
+
 // A worker without anything to do asks for work alone when the queue changes: schedules
 // have times, and limits matter to work only.
 func TestIdleWorkerAsksLittle(t *testing.T) {
@@ -266,6 +273,19 @@ func TestScheduleThatSaysNothing(t *testing.T) {
 	s.overdue("year", newYear())
 	s.once(s.a)
 	if got := s.named("year"); len(s.works()) != 0 || !strings.Contains(got.Note, "needs an input") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A time whose input finds no room in the inbox of its session has failed, and the schedule goes on
+// with the next one.
+func TestScheduleOfFullInbox(t *testing.T) {
+	s := newShared(t)
+	s.a.Config.Store = crowded{s.kept.(*sqlstore.Store)}
+	s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "hello", Session: "same"})
+	s.overdue("year", newYear())
+	s.once(s.a)
+	if got := s.named("year"); !got.Due.After(time.Now()) || !strings.Contains(got.Note, "failed at") || !strings.Contains(got.Note, session.ErrInboxFull.Error()) {
 		t.Errorf("%+v", got)
 	}
 }

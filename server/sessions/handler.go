@@ -301,13 +301,18 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, info session.I
 	if errors.Is(err, session.ErrKeyUsed) {
 		return &server.Error{Status: http.StatusConflict, Code: "key_used", Param: "key", Message: "Another delivery to the session has this key."}
 	}
+	if err != nil {
+		return full(err)
+	}
+	return send(w, Receipt{Object: "session.delivery", Session: info.ID, Key: d.Key, Number: receipt.Number, Taken: receipt.Taken})
+}
+
+// full returns what clients are told if an error means that the inbox of a session is full, or the error.
+func full(err error) error {
 	if errors.Is(err, session.ErrInboxFull) {
 		return &server.Error{Status: http.StatusConflict, Code: "inbox_full", Message: session.ErrInboxFull.Error()}
 	}
-	if err != nil {
-		return err
-	}
-	return send(w, Receipt{Object: "session.delivery", Session: info.ID, Key: d.Key, Number: receipt.Number, Taken: receipt.Taken})
+	return err
 }
 
 // answer serves POST /antiphon/v1/sessions/{id}/approvals.
@@ -344,7 +349,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info session.In
 	case errors.Is(err, agent.ErrNoSuchApproval):
 		return &server.Error{Status: http.StatusNotFound, Code: "no_such_approval", Message: problem(err) + "."}
 	case err != nil:
-		return err
+		return full(err)
 	}
 	return send(w, Answered{Object: "session.approval", Session: d.Session, CallID: d.CallID, Number: d.Number, Approve: d.Allow})
 }

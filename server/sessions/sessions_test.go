@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 )
 
 const writes = "turn\n  call append_to_file {\"path\": \"new.txt\", \"content\": \"one\\n\"}\nturn\n  say It was: {{if failed -1}}{{error -1}}{{else}}done{{end}}\n"
@@ -348,6 +349,33 @@ func TestInboxFull(t *testing.T) {
 	if status, text := w.send("reader", "POST", "/s/stop", ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
+}
+
+// crowded is a store in which all inboxes are full.
+type crowded struct{ *sqlstore.Store }
+
+func (crowded) Deliver(context.Context, string, session.Delivery) (session.Receipt, error) {
+	return session.Receipt{}, session.ErrInboxFull
+}
+
+// An answer for which there is no room is refused like input.
+func TestAnswerToFullInbox(t *testing.T) {
+	w := serving(t, func(h *sessions.Handler) { h.Store = crowded{h.Store.(*sqlstore.Store)} })
+	wait := w.runs("work", writes, "go")
+	s, err := w.as("lead").Get(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ = w.until(w.as("lead"), s.ID, waits)
+	p := s.Pending[0]
+	body := fmt.Sprintf(`{"call_id":%q,"number":%d,"approve":true}`, p.CallID, p.Number)
+	if status, text := w.send("lead", "POST", "/work/approvals", body); status != http.StatusConflict || !strings.Contains(text, `"inbox_full"`) {
+		t.Errorf("%d %s", status, text)
+	}
+	if _, err := w.in.(session.Inbox).Deliver(t.Context(), s.ID, session.Delivery{Delivered: session.Delivered{Key: "stop"}, Bodies: []session.Body{session.StopAsked{}}}); err != nil {
+		t.Fatal(err)
+	}
+	wait()
 }
 
 // The memory for what a request becomes is held before it is parsed. V5

@@ -152,5 +152,6 @@ func (c *committer) undo(ctx context.Context, err error) error {
 // refuses reports whether an error means that the write is impossible in the current
 // state.
 func refuses(err error) bool {
-	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrKeyUsed)
+	return errors.Is(err, session.ErrConflict) || errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrExists) || errors.Is(err, session.ErrKeyUsed) ||
+		errors.Is(err, session.ErrInboxFull)
 }

@@ -95,9 +95,6 @@ func (s *Store) Deliver(ctx context.Context, id string, d session.Delivery) (r s
 	if errors.Is(err, session.ErrKeyUsed) {
 		return r, fmt.Errorf("%w: %q", err, d.Key)
 	}
-	if errors.Is(err, session.ErrInboxFull) {
-		return r, err
-	}
 	if err != nil {
 		return r, s.fail("delivering", err)
 	}
