@@ -54,6 +54,7 @@ type Store struct {
 	mu    sync.Mutex
 	swept time.Time         // when old keys were looked for
 	held  map[string]*held  // the responses that are being made here
+	gone  map[string]error  // those that another server has written to: why they are not written here any more
 	ready map[string]*ready // the sessions of responses that have not begun yet
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
@@ -194,14 +195,21 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 		return s.putConversation(ctx, rec)
 	}
 	s.mu.Lock()
-	h := s.held[rec.ID()]
+	h, lost := s.held[rec.ID()], s.gone[rec.ID()]
 	s.mu.Unlock()
+	if lost != nil {
+		return s.lostTo(ctx, rec.ID(), lost)
+	}
 	if h != nil {
-		if err := s.end(ctx, h, rec); err != nil || !final(rec.Response) {
+		err := s.end(ctx, h, rec)
+		switch {
+		case errors.Is(err, session.ErrLost), errors.Is(err, session.ErrConflict):
+			s.let(rec.ID(), h, err)
 			return s.lostTo(ctx, rec.ID(), err)
+		case err == nil && final(rec.Response):
+			s.let(rec.ID(), h, nil)
 		}
-		s.let(rec.ID(), h)
-		return nil
+		return err
 	}
 	if r := s.prepared(rec.ID()); r != nil {
 		if <-r.made; r.err == nil && same(r.rec, rec) {
@@ -236,12 +244,9 @@ func (s *Store) Put(ctx context.Context, rec server.StoredObject) error {
 	return s.release(s.end(ctx, &held{session: log}, rec), unlock)
 }
 
-// lostTo returns an error about the end of a response, which wraps [server.ErrEnded] if another
-// server has ended the response. It stays held here, so that no second end is written.
+// lostTo returns the error about a response that was lost, which wraps [server.ErrEnded] if another
+// server has ended the response.
 func (s *Store) lostTo(ctx context.Context, id string, err error) error {
-	if !errors.Is(err, session.ErrLost) && !errors.Is(err, session.ErrConflict) {
-		return err
-	}
 	if _, f, unread := s.open(ctx, id); unread == nil && f.end.ID == id {
 		err = fmt.Errorf("%w: %w", server.ErrEnded, err)
 	}
@@ -527,12 +532,24 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 	return nil
 }
 
-// let lets go of a response that has ended.
-func (s *Store) let(id string, h *held) {
+// let lets go of a response that has ended or, with an error, was lost. It stays known that it was
+// lost, so that no second end is written.
+func (s *Store) let(id string, h *held, lost error) {
 	s.mu.Lock()
-	delete(s.held, id)
+	mine := s.held[id] == h // and not let go of meanwhile
+	if mine {
+		delete(s.held, id)
+		if lost != nil {
+			if s.gone == nil {
+				s.gone = map[string]error{}
+			}
+			s.gone[id] = lost
+		}
+	}
 	s.mu.Unlock()
-	s.log(h.unlock())
+	if mine {
+		s.log(h.unlock())
+	}
 }
 
 // locked opens the session of an object to write to it. It waits while somebody else does.
@@ -626,6 +643,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	s.mu.Lock()
 	h := s.held[id]
 	delete(s.held, id)
+	delete(s.gone, id)
 	s.mu.Unlock()
 	if h != nil {
 		h.mu.Lock()

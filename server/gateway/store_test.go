@@ -294,6 +294,9 @@ func TestEndedElsewhere(t *testing.T) {
 		if err := keep.Put(t.Context(), rec); !errors.Is(err, server.ErrEnded) {
 			t.Errorf("%s: %v", status, err)
 		}
+		if busy, err := keep.Busy(t.Context(), "resp_lost"); busy || err != nil {
+			t.Errorf("%s: what was lost is still held: %v %v", status, busy, err)
+		}
 	}
 	if got, err := keep.Get(t.Context(), "resp_lost"); err != nil || got.Response.Status != item.StatusIncomplete {
 		t.Errorf("%v %v", got.Response, err)
