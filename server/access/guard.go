@@ -622,8 +622,11 @@ func (b *reader) take(n int64) *server.Error {
 	return nil
 }
 
-// hold takes n bytes of what all bodies may have, until ctx is done, for what a request names.
+// hold takes n bytes of what all bodies may have, until ctx is done, for what a request names or becomes.
 func (g *Guard) hold(ctx context.Context, n int64) error {
+	if most := g.Bounds.bodies(); n > most { // there will never be room
+		return &server.Error{Status: http.StatusRequestEntityTooLarge, Code: "request_too_large", Message: fmt.Sprintf("The request needs %d bytes of memory, and all requests together have %d.", n, most)}
+	}
 	var by *socket
 	if req, _ := ctx.Value(requestKey{}).(*request); req != nil {
 		by = req.socket

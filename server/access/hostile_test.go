@@ -288,6 +288,16 @@ func TestSilentStream(t *testing.T) {
 	}
 }
 
+// A request that becomes more than the memory of all requests is not told to come again.
+func TestNeverFits(t *testing.T) {
+	w := world(t, &access.Guard{Bounds: access.Bounds{Bodies: 1000}}, func(ctx context.Context, _ *server.Request, _ *server.Writer) error {
+		return server.Hold(ctx, 1001)
+	})
+	if status, text := w.send("", "POST", "responses", hello); status != http.StatusRequestEntityTooLarge || !strings.Contains(text, "1001 bytes") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // What does not fit is refused with the reason, and with a time to try again.
 func TestFull(t *testing.T) {
 	const stream = `{"model":"m","input":"x","stream":true}`

@@ -204,6 +204,7 @@ func (h *Handler) input(w http.ResponseWriter, r *http.Request, info session.Inf
 		return err
 	}
 	said, err := spoken(in.Input)
+	in.Input = "" // it is large, and said has its own copy
 	if err != nil {
 		return err
 	}
@@ -390,8 +391,9 @@ func sender(ctx context.Context) string {
 	return cmp.Or(c.Key, "a front end")
 }
 
-// copies is how many copies of a request there are at once while it is parsed, checked and stored, besides its body. V5
-const copies = 4
+// copies is how many copies of a request there are at once while it is parsed, checked and stored, besides what is held for
+// its body, which is given up when it is parsed. V5
+const copies = 2
 
 // read reads the body of a request, which may not have members that are not known.
 func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
