@@ -106,6 +106,7 @@ func (r *Run) give(ctx context.Context, before []session.Body, input []item.Item
 	return r.giveAs(ctx, false, before, input, behind...)
 }
 
+// giveAs is give for input that perhaps nobody said: see [session.InputItem].
 func (r *Run) giveAs(ctx context.Context, own bool, before []session.Body, input []item.Item, behind ...session.Body) error {
 	veto := r.showInput(ctx, r.inputHooks(), input, r.state.View().Items())
 	bodies, first := before, r.nextSeq()+int64(len(before))

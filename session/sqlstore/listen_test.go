@@ -43,6 +43,22 @@ func signal() (func(), chan struct{}) {
 	}, c
 }
 
+// watched returns the entries of a session as a store sees them.
+func watched(t *testing.T, in *sqlstore.Store, id string) <-chan session.Entry {
+	entries := make(chan session.Entry)
+	go func() {
+		defer close(entries)
+		for e, err := range in.Watch(t.Context(), id, 0) {
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			entries <- e
+		}
+	}()
+	return entries
+}
+
 // D1: processes wake each other at deliveries, at work and at appends, also after the
 // connection that listens was cut.
 func TestStoresWakeEachOther(t *testing.T) {
@@ -60,17 +76,7 @@ func TestStoresWakeEachOther(t *testing.T) {
 	for !two.Hears() { // or else it does not hear who watches
 		runtime.Gosched()
 	}
-	entries := make(chan session.Entry)
-	go func() {
-		defer close(entries)
-		for e, err := range one.Watch(t.Context(), "a", 0) {
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			entries <- e
-		}
-	}()
+	entries := watched(t, one, "a")
 	<-entries
 	for round := range int64(2) {
 		for !one.Hears() || !two.Hears() {
@@ -119,17 +125,7 @@ func TestAppendsReachWatchers(t *testing.T) {
 	dsn := postgresDSN(t)
 	one := newDeaf(t, dsn)
 	mustAppend(t, one, "a", 0, session.RunStarted{})
-	entries := make(chan session.Entry)
-	go func() {
-		defer close(entries)
-		for e, err := range one.Watch(t.Context(), "a", 0) {
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			entries <- e
-		}
-	}()
+	entries := watched(t, one, "a")
 	<-entries
 	two := newDeaf(t, dsn)
 	mustAppend(t, two, "a", 1, session.RunStarted{})
