@@ -281,16 +281,19 @@ func (m *Memory) list(q Query) (list []Info, err error) {
 	if err != nil {
 		return nil, err
 	}
-	sessions := slices.SortedFunc(maps.Values(m.sessions), func(a, b *memorySession) int {
+	var found []*memorySession
+	for _, s := range m.sessions {
+		if q.Takes(s.info) && behind(s) {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b *memorySession) int {
 		if q.Prefix != "" {
 			return cmp.Compare(a.info.ID, b.info.ID)
 		}
 		return cmp.Compare(b.touched, a.touched)
 	})
-	for _, s := range sessions {
-		if !q.Takes(s.info) || !behind(s) {
-			continue
-		}
+	for _, s := range found {
 		info := s.told()
 		info.Cursor = strconv.FormatInt(s.touched, 10)
 		if q.Prefix != "" {
@@ -458,17 +461,32 @@ func (m *Memory) put(s *memorySession, info Info) error {
 func (m *Memory) Delete(_ context.Context, id string) error {
 	return m.change(id, func(*memorySession) error {
 		delete(m.sessions, id)
-		// Deleting a nested session may free the branch that sessions nested in it
-		// belong to.
-		for again := true; again; {
-			before := len(m.sessions)
-			used := m.branches()
-			maps.DeleteFunc(m.sessions, func(_ string, s *memorySession) bool { return s.owner != nil && !used[s.owner] })
-			again = len(m.sessions) < before
-		}
+		m.dropNested()
 		m.tell()
 		return nil
 	})
+}
+
+// dropNested deletes the sessions nested in branches that no session needs any more. To delete
+// one may free the branch that sessions nested in it belong to.
+func (m *Memory) dropNested() {
+	var nested []string
+	for id, s := range m.sessions {
+		if s.owner != nil {
+			nested = append(nested, id)
+		}
+	}
+	for left := -1; len(nested) != 0 && len(nested) != left; {
+		left = len(nested)
+		used := m.branches()
+		nested = slices.DeleteFunc(nested, func(id string) bool {
+			free := !used[m.sessions[id].owner]
+			if free {
+				delete(m.sessions, id)
+			}
+			return free
+		})
+	}
 }
 
 // branches returns the branches that sessions need.

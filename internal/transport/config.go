@@ -235,15 +235,15 @@ func (c *Config) find(p *endpoint.Profile, path string) (*url.URL, error) {
 	return u, err
 }
 
-// sharedHTTP keeps more idle connections per host than net/http does by default, because many runs
-// use the same endpoint. It sends a history without copying it.
+// sharedHTTP keeps more idle connections than net/http does by default, because many runs use the
+// same endpoint, and each turn of each would connect anew. It sends a history without copying it.
 var sharedHTTP = sync.OnceValue(func() *http.Client {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultClient // the program has replaced the default transport
 	}
 	t = t.Clone()
-	t.MaxIdleConnsPerHost = 64
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 2048, 1024
 	t.DialContext = straight(t.DialContext)
 	return &http.Client{Transport: unpacking{t}}
 })
