@@ -222,8 +222,8 @@ func TestWorkPlace(t *testing.T) {
 	}
 }
 
-// A session whose place is a repository works in a checkout in the cache folder, and its
-// patch is printed.
+// A session whose place is a repository works in a checkout in the usual cache folder, without
+// a question about calls that its agent allows, and its patch is printed.
 func TestWorkRepository(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip(err)
@@ -242,7 +242,7 @@ func TestWorkRepository(t *testing.T) {
 	}
 	file := write(t, filepath.Join(dir, "agents", "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
 	write(t, filepath.Join(dir, "agents", "agent.script"), "turn\n  call append_to_file {\"path\": \"a\", \"content\": \"b\\n\"}\nturn\n  say Done.\n")
-	env := []string{"XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
+	env := []string{"XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
 	for _, args := range [][]string{
 		{"work", "submit", file, "fix", "Hello", "--place", "git:repo#main", "--store", "s.db"},
 		{"work", "--agents", "agents", "--trust", "--store", "s.db", "--once", "--repositories", "repo"},
@@ -255,7 +255,7 @@ func TestWorkRepository(t *testing.T) {
 	wantAll(t, "the patch", o.out, "+++ b/a\n", "+b\n")
 	wantAll(t, "the message", o.err, filepath.Join(dir, "repo"))
 	wantAll(t, "the log", programEnv(t, env, "sessions", "show", "fix", "--store", "s.db").out, "note         the files of "+filepath.Join(dir, "repo")+" at ", ", with changes")
-	if found, err := filepath.Glob(filepath.Join(dir, "cache", "antiphon", "checkouts", "sessions", "fix-*", "files", "a")); err != nil || len(found) != 1 {
+	if found, err := filepath.Glob(filepath.Join(dir, ".cache", "antiphon", "checkouts", "sessions", "fix-*", "files", "a")); err != nil || len(found) != 1 {
 		t.Errorf("the checkout is not in the cache folder: %v", err)
 	}
 }

@@ -47,6 +47,9 @@ func Name(path string) string {
 		names[i] = name
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	if at := checkout(names); at > 0 && !strings.Contains(path, "..") {
+		names = slices.Delete(names, at-len(checkouts)-2, at-1)
+	}
 	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
 		return names[n-1]
 	}
@@ -57,6 +60,22 @@ func Name(path string) string {
 		}
 	}
 	return ""
+}
+
+// checkouts is where workers keep the checkouts of sessions. Each is a folder, and what is below
+// "files" in it is a project like others.
+var checkouts = []string{".cache", "antiphon", "checkouts", "sessions"}
+
+// checkout returns where the names below the files of a checkout begin, or 0. A name with signs
+// that a shell replaces is none of a checkout.
+func checkout(names []string) int {
+	for i := range max(0, len(names)-len(checkouts)-1) {
+		at := i + len(checkouts)
+		if slices.Equal(names[i:at], checkouts) && names[at+1] == "files" && strings.Trim(names[at], "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" {
+			return at + 2
+		}
+	}
+	return 0
 }
 
 // The lines of a repository's configuration that start no program and read no file, as

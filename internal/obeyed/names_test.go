@@ -1,0 +1,49 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package obeyed_test
+
+import (
+	"testing"
+
+	"github.com/antiphon-go/antiphon/internal/obeyed"
+)
+
+// The files of a checkout are those of a project. What a worker keeps beside them, and what
+// other programs obey in them, is asked about as elsewhere.
+func TestNamesInCheckouts(t *testing.T) {
+	const cache, files = "/home/u/.cache/antiphon/", "/home/u/.cache/antiphon/checkouts/sessions/fix-1_a/files"
+	for _, path := range []string{
+		files, files + "/", files + "/a.go", files + "/sub/state.json", "/home/u/.cache/antiphon/checkouts/sessions/0123abcd.id/files/a",
+		`C:\Users\u\.cache\antiphon\checkouts\sessions\fix\files\a`,
+	} {
+		if name := obeyed.Name(path); name != "" {
+			t.Errorf("%s is asked about as %s", path, name)
+		}
+	}
+	for path, want := range map[string]string{
+		files + "/.git/hooks/pre-commit":                                               ".git",
+		files + "/.envrc":                                                              ".envrc",
+		files + "/sub/.cache/antiphon/answers/a":                                       ".cache/antiphon",
+		files + "/../state.json":                                                       ".cache/antiphon",
+		files + "/{a,../../state.json}":                                                ".cache/antiphon",
+		files + "/.. /state.json":                                                      ".cache/antiphon",
+		cache + "checkouts/sessions/fix/state.json":                                    ".cache/antiphon",
+		cache + "checkouts/sessions/fix/lock":                                          ".cache/antiphon",
+		cache + "checkouts/sessions/fix/home/.x":                                       ".cache/antiphon",
+		cache + "checkouts/sessions/*/files/a":                                         ".cache/antiphon",
+		cache + "checkouts/sessions/{x/files/a,y/b}":                                   ".cache/antiphon",
+		cache + "checkouts/sessions/../files/a":                                        ".cache/antiphon",
+		cache + "checkouts/sessions":                                                   ".cache/antiphon",
+		cache + "checkouts/repositories/x.git/HEAD":                                    ".cache/antiphon",
+		cache + "answers/a":                                                            ".cache/antiphon",
+		"/home/u/.ssh/.cache/antiphon/checkouts/sessions/fix/files/a":                  ".ssh",
+		"/home/u/.local/share/antiphon/.cache/antiphon/checkouts/sessions/fix/files/a": ".local/share/antiphon",
+		"/home/u/.cache/antiphon/x/.cache/antiphon/checkouts/sessions/fix/files/a":     ".cache/antiphon",
+		"/home/u/.cache/antiphon/checkouts/sessions/a/files/.cache/antiphon/checkouts/sessions/b/lock": ".cache/antiphon",
+	} {
+		if name := obeyed.Name(path); name != want {
+			t.Errorf("%s: %q, want %q", path, name, want)
+		}
+	}
+}
