@@ -127,9 +127,10 @@ type Agent struct {
 	// parallel_tool_calls false sets it to 1. If it is more than 1, a call that waits
 	// for its tool's rate lets another one take its place.
 	Parallel int
-	// Park ends a run that has nothing left to do but wait, longer than this, for calls
-	// whose tools said [tool.NotYet]: with [StopNotYet] and [Result.Due]. A later run makes
-	// the calls again. 0 means never: the run itself waits. Below 0 means always.
+	// Park is the longest time that a run waits for tools that returned [tool.NotYet]. If
+	// nothing else is left to do and the wait would be longer, the run stops with
+	// [StopNotYet], and [Result.Due] says when a later run should continue. 0 means that
+	// the run waits however long it takes; a negative value, that it never waits.
 	Park time.Duration
 	// Output says how outputs are written for the model. Without a Limit, the
 	// model gets [output.DefaultBytes] bytes of each output unless there is a Usual
@@ -149,8 +150,8 @@ type Agent struct {
 	CollapseReads bool
 }
 
-// Limits bound one run. Zero means no limit, except for MaxTurns and MaxDepth. The
-// usage of subagents counts.
+// Limits bound one run, subagents included. Zero means no limit, except for
+// MaxTurns (100), MaxDepth (1) and MaxHandoffs (10).
 type Limits struct {
 	// MaxTurns bounds the number of requests to the model: 0 means 100.
 	MaxTurns int
@@ -389,8 +390,8 @@ type Result struct {
 	// Answer is the JSON of the answer if the run has an [Answer], and ended with
 	// [StopEndTurn] because the answer fits; otherwise "".
 	Answer string
-	// Speaker is the name of the [Handoff] that made the agent speak that speaks now; ""
-	// for the first agent.
+	// Speaker is the name of the [Handoff] to the agent that holds the conversation now;
+	// "" means the first agent.
 	Speaker string
 	// Items are the items that the run added: the model's items and the outputs of
 	// its calls, in the order in which they were recorded. A reply that a hook

@@ -25,6 +25,8 @@ import (
 // If no rule matches, tools that only read run, and all others ask. The zero Policy
 // thus runs reading tools and refuses the rest. Denials also apply to subagents.
 type Policy struct {
+	// Allow, Ask and Deny are patterns of the tools whose calls run, need an approval,
+	// and are refused.
 	Allow, Ask, Deny []string
 	// Rules can also match the arguments of calls.
 	Rules []session.Rule

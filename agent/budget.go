@@ -338,8 +338,11 @@ func (p *pace) apply(e session.Entry) {
 	}
 }
 
-// Price is the price of a model's tokens, per million.
+// Price is the price of a million tokens of a model, in any currency: costs and limits of
+// costs are in the same one.
 type Price struct {
+	// Input is the price of the tokens of a request that were not in the cache, Cached of
+	// those that were, and Output that of the tokens of a reply, with its reasoning.
 	Input, Cached, Output float64
 }
 

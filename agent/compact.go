@@ -37,7 +37,7 @@ type Compaction struct {
 	// The input part is the window without the longest reply of the model.
 	Share float64
 	// Keep is the number of the newest tokens that stay unchanged: 0 means a quarter
-	// of the starting size, at most 20 000. Fewer stay if the boundary is within a
+	// of the starting size, at most 20 000, or 8 000 if the starting size is unknown. Fewer stay if the boundary is within a
 	// reply and its outputs, and more if no request has carried them yet. The user's
 	// newest messages before them stay too, up to half as many tokens.
 	Keep int64

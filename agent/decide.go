@@ -69,18 +69,18 @@ type Decision struct {
 	// [plan.Suggest]. Nil decides this call only. Deny takes precedence over ask, and
 	// ask over allow, so a rule that allows does not override one that asks.
 	Remember *session.Rule `json:"remember,omitempty"`
-	// Rule is the rule by which an Approver allows the call without asking anybody, such as one of
-	// the request's Rules, or nil. The place to which a path of the call leads must be one for
-	// which the rule allows it. Its text is recorded. It has no JSON form.
+	// Rule is set when an Approver allows the call because of a rule, such as one of the request's
+	// Rules, without asking a person. When the tool opens a path, the rule must also allow the
+	// file or folder that the path leads to. Its text is recorded. It has no JSON form.
 	Rule *session.Rule `json:"-"`
 	// By names the person who decides, and From the means, such as "terminal"; ""
 	// means [Decide]. Both are recorded.
 	By   string `json:"by,omitempty"`
 	From string `json:"from,omitempty"`
-	// Decided says who decided, and is recorded. The zero value means a person for
-	// [Decide], and the program for an [Approver], which asks nobody for all that is known:
-	// one that asks a person sets it. [session.DeciderUnanswered] says that nobody has answered in
-	// time: the call does not run, and the model reads so.
+	// Decided says who decided, and is recorded. The zero value means a person in a call of
+	// [Decide], and the program in the answer of an [Approver]; so an Approver that asks a person
+	// must set [session.DeciderPerson]. With [session.DeciderUnanswered] the call does not run,
+	// and the model reads that nobody answered in time.
 	Decided session.Decider `json:"decided,omitempty"`
 	// Shown is the text that the person read before deciding, for an audit log. It is
 	// not recorded in the session, and has no JSON form.
@@ -142,9 +142,9 @@ func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApprova
 	return list, nil
 }
 
-// AskedAt returns the time of the first question about a call since the last verdict on it. A
-// run that asks again, because the rules have changed, does not begin the time anew. It is the
-// zero Time if nobody was asked, or the store keeps no times.
+// AskedAt returns when approval of a call was first requested after its last verdict.
+// Requesting it again, because the rules changed, does not reset this time. AskedAt returns
+// the zero Time if approval was not requested or the store keeps no times.
 func AskedAt(ctx context.Context, in session.Store, call PendingApproval) (at time.Time, err error) {
 	s, err := session.Open(ctx, in, call.Session)
 	if err != nil {

@@ -68,6 +68,8 @@ const (
 type Progress struct {
 	Kind ProgressKind
 
+	// Turn is the number of the turn in the run, from 1. CallID and Tool are the call's id
+	// and the name of its tool, if it is about a call.
 	Turn   int
 	CallID string
 	Tool   string
@@ -128,9 +130,9 @@ const (
 	// an error or because its result is not there yet: see [tool.Rate], [tool.Retry] and
 	// [tool.NotYet].
 	ProgressDelayed ProgressKind = "delayed"
-	// ProgressSpeaker means that an agent to which the conversation was handed makes the
-	// request of the turn: at the first request of a run, and after each handoff. Handoff
-	// names it.
+	// ProgressSpeaker reports that an agent to which the conversation was handed makes
+	// the turn's request. Handoff names it. It is reported at the first request of a run
+	// and after each handoff.
 	ProgressSpeaker ProgressKind = "speaker"
 	// ProgressCache compares the request of a turn that has ended with the one before.
 	ProgressCache ProgressKind = "cache"

@@ -64,8 +64,9 @@ type HandoffHistory string
 const (
 	// HistoryWhole is all of the history.
 	HistoryWhole HandoffHistory = ""
-	// HistorySummary is what people and programs said, and a summary of the rest, which
-	// the agent before writes. If that fails, the rest is dropped.
+	// HistorySummary passes on the messages of people and programs, and a summary of
+	// everything else, which the previous agent writes. If the summary fails,
+	// everything else is dropped.
 	HistorySummary HandoffHistory = session.BySummary
 	// HistoryDropped is only what people and programs said, and the reason that the model
 	// gave.

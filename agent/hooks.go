@@ -37,12 +37,12 @@ type Hooks struct {
 	// BeforeInput is called with input that no request has carried yet: with the input of
 	// the run, or of [Run.Say], before it is recorded, and with what other programs
 	// appended to the log, before the model is asked. Messages that a program appended
-	// with a reply behind them are history, and are not shown; after an import all of them
-	// are. The own hooks of an agent that gets the conversation by a [Handoff] are called
-	// with what was said before. An error or a panic
-	// ends the run with [StopVetoed]; the input is recorded as withdrawn, and no request
-	// carries it. System and developer messages are the program's own and are not
-	// withdrawn. To stop without objecting to the input, return a [StopError].
+	// together with a reply to them are history and are not passed to the hook, except
+	// after an import. The own hooks of an agent that gets the conversation by a [Handoff]
+	// are called with what was said before. An error or a panic ends the run with
+	// [StopVetoed]; the input is recorded as withdrawn, and no request carries it. System
+	// and developer messages are the program's own and are not withdrawn. To stop without
+	// objecting to the input, return a [StopError].
 	BeforeInput func(ctx context.Context, c *InputCall) error
 	// BeforeModel is called before the model is asked. It may change the request,
 	// which belongs to this turn, except for its Input; the tools in it are shared, so a

@@ -16,14 +16,14 @@ import (
 	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// Invoke runs a call that a person makes, such as a command that they type into a chat. The
-// tool need not be one of the agent's. The Policy and the rules that the session remembers
-// decide about the call as about those of a model, and the Approver is asked; its answer adds
-// no rule. The hooks for tools see the call. If it is refused, its outcome has the Failure
-// [tool.NotRun], and an Error that says why.
+// Invoke runs a tool call that a person makes, such as a command typed into a chat. The tool
+// need not belong to the agent. The Policy and the session's remembered rules apply as to a
+// model's calls. If they ask, the Approver is asked, and its answer adds no rule. The hooks
+// for tools see the call. If it is refused, its outcome has the Failure [tool.NotRun], and an
+// Error that says why.
 //
 // Invoke records nothing in the session, and sends nothing: the caller decides what the model
-// learns of it. It may run beside a run of the session. K1
+// learns of it. It may run beside a run of the session (rule K1 in docs/rules.md).
 func (a *Agent) Invoke(ctx context.Context, s *session.Session, t tool.Tool, call tool.Call) (tool.Outcome, error) {
 	set, err := tool.NewSet(t)
 	if err != nil {

@@ -16,11 +16,11 @@ import (
 // runKey is the key of the attributes of a run in its context.
 type runKey struct{}
 
-// Hooks returns hooks that write the records of every run of the agents that use
-// them, with the session of each. They change and refuse nothing. As the first of
-// several Hooks they see what the others made of a call. In contrast to [Log.Add]
-// there are records of turns, calls, compactions, notices and runs, and none of single
-// items or entries. A nil Log has no hooks.
+// Hooks returns hooks that write the records of every run of the agents that use them,
+// with the session of each. They change and refuse nothing. If they are the first of
+// several Hooks, they record a call as the other hooks have changed it. Unlike
+// [Log.Add], they write records of runs, turns, calls, compactions and notices, but
+// not of single items or entries. A nil Log has no hooks.
 func (l *Log) Hooks() agent.Hooks {
 	if l == nil {
 		return agent.Hooks{}

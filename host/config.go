@@ -89,17 +89,18 @@ type Config struct {
 	// or, with Pause, wait. If the conversation is kept in a session, others may answer
 	// while it is asked: see [agent.Policy].Shared.
 	Approver agent.Approver
-	// ApprovalTime is how long the Approver is asked for each of the Approvers, one after the other. After
-	// the last of them the call does not run, and the model reads that nobody answered. 0 means for
-	// ever. See [Unseen].
+	// ApprovalTime is how long each of the Approvers has to answer, one after the other. If none answers,
+	// the call does not run, and the model reads that nobody answered. 0 means no time limit. See
+	// [Unseen].
 	ApprovalTime time.Duration
-	// Approvers are the names of those who are asked, for people. Nil means one whose name is not known.
+	// Approvers are the names of the people who are asked, in order, as messages show them. Nil means
+	// one person without a name.
 	Approvers []string
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.
 	Pause bool
-	// AsksNobody refuses to begin with a file that has agents in its messages, which would be asked here. A
-	// session that has begun has their answers.
+	// AsksNobody makes [Open] return an error for a new session of a file with agents in its messages,
+	// because Open would run them. A session that has begun already holds their answers.
 	AsksNobody bool
 	// Park ends a run that has to wait longer than this for the result of a polling tool; see
 	// [agent.Agent].Park. 0 means that it waits.
@@ -107,12 +108,12 @@ type Config struct {
 	// Hint is added to the reason of a refusal if there is no approver, like
 	// [agent.Policy].Hint.
 	Hint func(tool string) string
-	// Sandbox is the name of a profile of package sandbox for all programs of the run, such
-	// as [sandbox.NameWorkspace]. It takes the place of what the file says. If it is empty,
-	// the file says it. Hosts are those of the profile [sandbox.NameHosts], which may be left
-	// out then. A profile that the system cannot give is an error. If nobody chose one, programs
-	// run with all permissions of the user there, as [NoticeSandbox] says, and commands are
-	// asked about whatever allows them.
+	// Sandbox is the name of a profile of package sandbox for all programs of the run, such as
+	// [sandbox.NameWorkspace]. It takes the place of what the file says. If it is empty, the
+	// file says it. Hosts are those of the profile [sandbox.NameHosts], which may be left out
+	// then. If the system cannot provide the profile, [Open] returns an error. If no profile is
+	// chosen and the system has no sandbox, programs run with all of the user's permissions,
+	// [NoticeSandbox] says so, and every command needs an approval even if a rule allows it.
 	Sandbox string
 	Hosts   []string
 	// Trust is asked whether the file may do what it claims: see
@@ -137,9 +138,9 @@ type Config struct {
 	// Variables are variables of the Environment that files may name, and the hosts that
 	// these may be sent to, in addition to those of the agreement.
 	Variables []trust.Variable
-	// Caller returns the token of who asked for the MCP server at an address, for servers that
-	// a file declares with credentials="caller". It goes to the host of that address alone. Nil
-	// means that there is no caller: such a file does not run.
+	// Caller returns the token of the client that made the request, for an MCP server declared
+	// with credentials="caller". The token is sent only to the host of url. If Caller is nil, a
+	// file with such a server does not run.
 	Caller func(url string) (endpoint.Key, error)
 	// Asker answers the questions of the tool ask_user. Nil means that nobody can be
 	// asked.

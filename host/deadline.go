@@ -67,8 +67,8 @@ type approvalClock struct {
 
 type approvalClockKey struct{}
 
-// Unseen says that an approver, which got ctx, cannot show its question yet, because another one is asked: until seen is
-// called, [Config].ApprovalTime does not run.
+// Unseen tells the host that the approver that received ctx cannot show its question yet, because another
+// question is open. [Config].ApprovalTime is paused until seen is called.
 func Unseen(ctx context.Context) (seen func()) {
 	limit, ok := ctx.Value(approvalClockKey{}).(*approvalClock)
 	if !ok {

@@ -67,7 +67,7 @@ func Find(ctx context.Context, in session.Catalog, name string, archived bool) (
 
 // FindWhole is like [Find], but requires a complete name or id. It is for callers
 // that change or delete a session: a few mistyped digits of an id must not select
-// another session. J3
+// another session (rule J3 in docs/rules.md).
 func FindWhole(ctx context.Context, in session.Catalog, name string, archived bool) (session.Info, error) {
 	info, err := Find(ctx, in, name, archived)
 	if err == nil && info.ID != name && info.Name != name {

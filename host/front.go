@@ -120,7 +120,7 @@ func (e Environment) Lookup(name string) (string, bool) {
 }
 
 // Filled returns an error for a variable that is set but empty. Its author meant to
-// set something, and the default would be another endpoint or key. U1
+// set something, and the default would be another endpoint or key (rule U1 in docs/rules.md).
 func (e Environment) Filled(names ...string) error {
 	for _, name := range names {
 		if value, set := e[name]; set && strings.TrimSpace(value) == "" {

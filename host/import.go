@@ -31,7 +31,7 @@ import (
 
 // Import makes a session from an export or a transcript. Imported data carries no
 // authority: approvals of calls that have not run, remembered rules and the like are
-// dropped. K5
+// dropped (rule K5 in docs/rules.md).
 type Import struct {
 	// Store receives the session. Existing sessions are not changed.
 	Store store.Store
@@ -43,10 +43,10 @@ type Import struct {
 	Path string
 	// Options are the options for loading a transcript.
 	Options agentfile.Options
-	// Consent is asked once about the sites from which the conversation makes an endpoint fetch, if it has
-	// any, when all is read and before the session gets its name. Until then it is in the store, as an import that
-	// was killed leaves it: only somebody who knows its id can continue it. If it is nil, or does not agree to all of them, nothing is
-	// imported and the error is a [*trust.UntrustedError]. K1
+	// Consent is asked once, after everything is read, about the sites from which the conversation makes an
+	// endpoint fetch data. It is not called if there are none. Until it agrees, the session has no name and
+	// can be continued only by its id. If Consent is nil, or does not agree to every site, nothing is
+	// imported and the error is a [*trust.UntrustedError] (rule K1 in docs/rules.md).
 	Consent func(ctx context.Context, c trust.Claim) (trust.Agreement, error)
 }
 

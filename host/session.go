@@ -200,9 +200,9 @@ func (h *Host) tellNew(ctx context.Context, path string) error {
 // maxNearly bounds the work for one comparison, which grows with the square of the length.
 const maxNearly = 1000
 
-// Nearly reports whether one name may be a misspelling of the other: the same
-// letters except for case or order, or one edit per four letters. A name of more than
-// 1000 characters is a misspelling of none.
+// Nearly reports whether one name may be a misspelling of the other: the same letters
+// except for case or order, or one edit per four letters. Nearly returns false for a
+// name of more than 1000 characters.
 func Nearly(a, b string) bool {
 	if a == "" || b == "" {
 		return false

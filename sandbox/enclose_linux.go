@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enclose takes from this process, for good, all rights but to compute, and to read and
-// write the files that it has open. It then opens no files and no sockets, starts no
-// programs and no processes, and reaches no other process. It keeps its standard input,
-// output and error, and loses other files that it was started with. Use it in a process
-// that reads data of strangers, before it reads them.
+// Enclose permanently removes all rights of this process, except to compute and to read
+// and write the files that it has opened. It then opens no files and no sockets, starts
+// no programs and no processes, and reaches no other process. It keeps its standard
+// input, output and error, and loses other files that it was started with. Use it in a
+// process that reads data of strangers, before it reads them.
 //
 // The limits hold for the process, except that of processes, which is always one. Memory
 // limits what it may use, or reserve, in addition to what it has now. A program in Go needs files of

@@ -127,9 +127,9 @@ func Names() (list []string) {
 }
 
 // Maker returns the function that makes the profile of that name for folders. The profile
-// hosts, which is also meant by hosts without a name, needs hosts, and the others have none. A
-// text may list several hosts, with commas or spaces between them; the profile has each once,
-// in order and in lower case.
+// hosts needs at least one host; it is also used if hosts are given and name is "". The other
+// profiles take no hosts. A text may list several hosts, with commas or spaces between them;
+// the profile has each once, in order and in lower case.
 func Maker(name string, hosts ...string) (func(folders ...string) Profile, error) {
 	if name == "" && len(hosts) > 0 {
 		name = NameHosts
@@ -284,10 +284,10 @@ func (p Profile) Words() string {
 	return text + ", without network"
 }
 
-// ToolFolders returns what programs read because they are in folders, such as those of
-// PATH: the folders that exist and, for a folder bin, also the one that it is in, which
-// holds the libraries of the programs. The home folder, its hidden folders, and what
-// contains the home folder, are not among them.
+// ToolFolders returns the folders that must be readable so that the programs in some
+// folders, such as those of PATH, can run: each folder that exists and, for a folder
+// named bin, its parent, which holds the programs' libraries. It leaves out the home
+// folder, the hidden folders in it, and every folder that contains it.
 func ToolFolders(folders ...string) (list []string) {
 	home, _ := homedir.Folder() // without one nothing is in it
 	if real, err := filepath.EvalSymlinks(home); err == nil {

@@ -19,14 +19,14 @@
 // On Linux, every process that the program starts ends with the run.
 //
 // On Linux, the running executable is started again: this copy sets up the confinement,
-// starts the program, and waits for it (stage_linux.go). The copy does its work in an
-// init function of this package, so main never sees it. Starting a copy takes longer
-// than many programs run. So it stays for the next programs with the same profile, until
-// none has come for a while or this process ends (keeper_linux.go). On macOS, Command
-// uses sandbox-exec. Other systems have no sandbox: Command runs unconfined programs there.
-// Outside of Linux, a program and what it starts are a group that ends as a whole: a process
-// that leaves the group on Unix, or that is started before the group is made on Windows,
-// survives the run.
+// starts the program, and waits for it (stage_linux.go). The copy does its work in an init
+// function of this package, so main never sees it. Starting a copy takes longer than many
+// programs run. So it stays for the next programs with the same profile, until none has come
+// for a while or this process ends (keeper_linux.go). On macOS, Command uses sandbox-exec.
+// Other systems have no sandbox: there Command returns [ErrUnavailable] for every profile
+// except full. Outside of Linux, a program and what it starts are a group that ends as a
+// whole: a process that leaves the group on Unix, or that is started before the group is
+// made on Windows, survives the run.
 //
 // A profile confines a program. It does not make its output trustworthy: what a
 // program wrote in the workspace may still be run by somebody later.

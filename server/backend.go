@@ -106,7 +106,7 @@ type Resumer interface {
 	// AddEvents keeps events of a streamed background response, so that its stream can be
 	// taken up by any server over the same store. from is the number of the first one. They
 	// are durable when AddEvents returns. If last is set, the stream has ended. The error
-	// wraps [ErrLeft] if another server goes on with the response. V2
+	// wraps [ErrLeft] if another server goes on with the response (rule V2 in docs/rules.md).
 	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
 	// Events yields the events that are kept of a response, from number from on, and those
 	// that follow until the stream ends. It yields [ErrNotFound] if none are kept.
@@ -115,8 +115,9 @@ type Resumer interface {
 
 // Errors of a [Resumer].
 var (
-	// ErrLeft means that a background response was left as it is: another server goes on.
-	// It is also the cause of the end of the context of such a response if its server ends.
+	// ErrLeft means that this server stopped making a background response and another
+	// server continues it. It is also the cause with which the context of such a response
+	// ends when its server closes.
 	ErrLeft = errors.New("the response is left for another server")
 	// ErrCancelled means that somebody else cancelled the response.
 	ErrCancelled = errors.New("the response was cancelled")

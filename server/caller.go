@@ -21,9 +21,9 @@ type Caller struct {
 	// Project owns what the caller makes, and Key is the name of its key. KeyID tells keys
 	// apart that had the same name.
 	Project, Key, KeyID string
-	// Approves means that the caller may answer requests for approval. V3
+	// Approves means that the caller may answer requests for approval (rule V3 in docs/rules.md).
 	Approves bool
-	// URLs means that the caller may give URLs that others fetch for it: see [CheckURLs]. A3
+	// URLs means that the caller may give URLs that others fetch for it: see [CheckURLs] (rule A3 in docs/rules.md).
 	URLs bool
 }
 
@@ -34,8 +34,8 @@ func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf returns who sent a request, unless nobody found out: then everybody who
-// reaches the server may do everything.
+// CallerOf returns the caller of a request. known is false if no handler around
+// the server identifies callers; then every client may do everything.
 func CallerOf(ctx context.Context) (c Caller, known bool) {
 	c, known = ctx.Value(callerKey{}).(Caller)
 	return c, known
@@ -49,9 +49,10 @@ func WithHold(ctx context.Context, hold func(ctx context.Context, n int64) error
 	return context.WithValue(ctx, holdKey{}, hold)
 }
 
-// Hold takes n bytes of the memory that all requests may have together, until ctx is done. A
-// backend calls it before it reads what a request names and does not hold, such as files. It
-// does nothing unless a handler around the server bounds this; see package server/access. V5
+// Hold reserves n bytes of the memory that all requests share, until ctx is done. A backend
+// calls it before it reads data that a request names but does not contain, such as uploaded
+// files. It does nothing unless a handler around the server bounds this; see package
+// server/access (rule V5 in docs/rules.md).
 func Hold(ctx context.Context, n int64) error {
 	if hold, ok := ctx.Value(holdKey{}).(func(ctx context.Context, n int64) error); ok && hold != nil {
 		return hold(ctx, n)
@@ -104,10 +105,10 @@ type Outcome struct {
 
 type spentKey struct{}
 
-// Spend tells [Server].Admit what a [Compactor] has used: the Usage, Cost and Model of o, in place
-// of what was told before. It counts also if Compact then returns an error. ctx is the context
-// that Compact was called with; for others Spend does nothing. It must not be called by several
-// goroutines at once, nor after Compact has returned.
+// Spend reports to [Server].Admit what a [Compactor] has used: the Usage, Cost and Model of o. It
+// replaces what was reported before, and counts even if Compact then returns an error. ctx is the
+// context that Compact was called with; for others Spend does nothing. It must not be called by
+// several goroutines at once, nor after Compact has returned.
 func Spend(ctx context.Context, o Outcome) {
 	if spent, ok := ctx.Value(spentKey{}).(*Outcome); ok {
 		spent.Usage, spent.Cost, spent.Model = o.Usage, o.Cost, o.Model

@@ -110,8 +110,8 @@ func describesObject(schema item.JSON) bool {
 // maxCallID is the API's limit for the length of a call_id.
 const maxCallID = 64
 
-// CheckItems returns an error for items that the API would refuse for what stands in them, such as an inline image that is
-// none. It is for backends that take items by routes of their own.
+// CheckItems returns an error for items whose content the API would refuse, such as an inline image whose
+// data is not an image. It is for backends that take items by routes of their own.
 func CheckItems(items []item.Item) error {
 	if wrong := checkItems(items); wrong != nil {
 		return wrong

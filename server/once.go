@@ -37,7 +37,7 @@ var ErrKeyUsed = errors.New("the key was used for another request")
 
 // Rememberer is a [Store] that remembers the responses that were made for an
 // Idempotency-Key, so that another server over the same store finds them. For other stores
-// the server remembers them in memory. V4
+// the server remembers them in memory (rule V4 in docs/rules.md).
 type Rememberer interface {
 	Store
 	// Claim returns the response that was made for a request with a key. body stands for the

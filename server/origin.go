@@ -44,7 +44,7 @@ func isJSON(r *http.Request) *Error {
 
 // LoopbackOnly returns a handler that answers to the names of loopback only. A server
 // without keys needs it: a page of another site could otherwise reach the server through
-// a name of its own. V7
+// a name of its own (rule V7 in docs/rules.md).
 func LoopbackOnly(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if wrong := onLoopback(r); wrong != nil {

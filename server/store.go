@@ -56,9 +56,8 @@ type SharedStore interface {
 	Busy(ctx context.Context, id string) (bool, error)
 }
 
-// Preparer is a [Store] that can begin with the first [Store.Put] of a response before the
-// backend begins the response, while the backend works. So the client waits less for the first
-// event.
+// Preparer is a [Store] that can start to write a new response while the backend still works
+// on its first event, so that the client waits less.
 type Preparer interface {
 	Store
 	// Prepare begins to store a response, which nobody has heard of yet. It does not wait for
@@ -88,7 +87,7 @@ type ProgressStore interface {
 	// AddEvents keeps events of a streamed background response that this process makes. from
 	// is the number of the first one, and last is not set. They are durable when AddEvents
 	// returns. The output of such a response is that of its events, and not added. The Put of
-	// the end has all events again, and replaces them. V2
+	// the end has all events again, and replaces them (rule V2 in docs/rules.md).
 	AddEvents(ctx context.Context, id string, from int64, events []api.Event, last bool) error
 	// EventsSince returns events that are kept of a response while it is made: those that were
 	// added since an earlier call returned next, or all of them if since is 0. The error wraps
@@ -99,13 +98,13 @@ type ProgressStore interface {
 	// state of the response, and returns the end, or an error, with which nothing is stored. ctx
 	// ends only the waiting for others.
 	EndLeft(ctx context.Context, id string, end func(StoredObject) (StoredObject, error)) (StoredObject, error)
-	// AddLeft is Add for a response that nobody makes any more, and the conversation that it
-	// continues. Unless items were added to the conversation or removed since the response
-	// began, it adds the items. It reports whether they were added, by this call or an earlier one.
+	// AddLeft adds the items of an abandoned response to its conversation, unless items were added
+	// to or removed from the conversation since the response began. added reports whether this call
+	// or an earlier one added them.
 	AddLeft(ctx context.Context, rec StoredObject, items ...item.Item) (added bool, err error)
-	// Left returns the responses that have not ended, that nobody makes any more, and that
-	// somebody may wait for who does not ask the server. The server ends them, also if there is an
-	// error, which is about others. It calls Left every ten seconds.
+	// Left returns the ids of unfinished responses that no process makes any more and whose end
+	// must be reported without a request, for example to a webhook. The server calls Left every
+	// ten seconds and ends them. An error concerns other responses, so ids may be set beside it.
 	Left(ctx context.Context) (ids []string, err error)
 }
 

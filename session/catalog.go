@@ -141,10 +141,10 @@ type Labels struct {
 // Catalog is implemented by a [Store] that can list its sessions.
 type Catalog interface {
 	Store
-	// List yields sessions, the most recently written ones first. A run counts as one
-	// write, and its end as another: sessions with concurrent runs are ordered by the
-	// beginnings of their runs. A list may hold a connection of the store until the
-	// caller stops ranging.
+	// List yields sessions, the most recently written ones first. Of a run, only the
+	// beginning and the end count as writes, so sessions that run at the same time
+	// are ordered by when their runs began. List may hold a connection of the store
+	// until the caller stops iterating.
 	List(ctx context.Context, q Query) iter.Seq2[Info, error]
 	// Info returns the information about a session, or [ErrNotFound].
 	Info(ctx context.Context, id string) (Info, error)

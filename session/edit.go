@@ -165,13 +165,13 @@ func (linked *unlinking) next(it item.Item) item.Item {
 
 // Reasons why items that were sent before have changed; see [View.Changed].
 const (
-	ByQuarantine       = "quarantine"
-	ByDroppedReasoning = "reasoning_dropped"
-	ByCompaction       = "compaction"
-	ByRestoring        = "restored"
-	ByCollapsing       = "collapsed"
-	ByRepetition       = "superseded"
-	ByWithdrawal       = "withdrawn"
+	ByQuarantine       = "quarantine"        // a marker or less than the whole item is sent: see [Quarantined]
+	ByDroppedReasoning = "reasoning_dropped" // reasoning is left out: see [ReasoningDropped]
+	ByCompaction       = "compaction"        // something shorter replaces items: see [Compacted]
+	ByRestoring        = "restored"          // a compaction was undone: see [Restored]
+	ByCollapsing       = "collapsed"         // a marker replaces outputs: see [Collapsed]
+	ByRepetition       = "superseded"        // a text is left out that another one repeats: see [Superseded]
+	ByWithdrawal       = "withdrawn"         // a guard objected to items: see [ItemsWithdrawn]
 )
 
 // change describes the first item of the list that differs from before.

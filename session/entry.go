@@ -167,8 +167,9 @@ type Approval struct {
 	// Definition is the fingerprint of the tool that a person was asked about, as in
 	// [Rule]. If the tool is another one when the call is to start, it does not start.
 	Definition string
-	// Asked is the reason for which the call was asked about, if it was and is allowed. A call
-	// whose tool asks for another reason when it is to start does not start.
+	// Asked is the reason for which approval was requested, if a person then allowed the call.
+	// If the tool has another reason to ask when the call is about to start, the call does not
+	// start.
 	Asked string
 }
 
@@ -226,6 +227,7 @@ type CallOutput struct {
 // tells the model why follows, with [InputItem.Own].
 type CallDropped struct {
 	CallID string
+	// Reason says why, for people.
 	Reason string
 }
 
@@ -455,7 +457,9 @@ type StopAsked struct {
 
 // Stopped ends a run.
 type Stopped struct {
-	Why    string
+	// Why is the stop reason, as in package agent/plan, such as "answered" or "max_turns".
+	Why string
+	// Detail explains Why, for people.
 	Detail string
 }
 

@@ -83,11 +83,11 @@ type CompactionReport struct {
 
 // The states of a compaction.
 const (
-	InForce   = "in_force"
+	InForce   = "in_force" // requests carry its items in place of those that it replaces
 	Overtaken = "replaced" // by a later compaction
-	TakenBack = "restored"
-	Failed    = "failed"
-	Void      = "void"
+	TakenBack = "restored" // undone, so requests carry the original items again
+	Failed    = "failed"   // it produced no items
+	Void      = "void"     // there was nothing to replace
 )
 
 // Explain reads a log and accounts for each item in it. The request that it

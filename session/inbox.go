@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Delivery is what somebody tells a session without being its writer: input, an answer
-// about a call, or a request to stop. See [Inbox].
+// Delivery is a message to a session from a process that does not write to it: input,
+// an answer about a call, or a request to stop. See [Inbox].
 type Delivery struct {
 	Delivered
 	// Bodies are recorded together and in order. Each is an [InputItem], an [Approval]
@@ -104,11 +104,11 @@ type Backlog struct {
 	Bytes      int64 // of all of them, in the form of [AppendDelivery]
 }
 
-// Room returns an error that wraps [ErrInboxFull] if there is no room for one more delivery, of so many bytes in the form
-// of [AppendDelivery]: if 1000 deliveries or 96 MiB wait. For deliveries without input (answers about calls, requests to
-// stop, system and developer messages), it is twice as many, and a third more; and of them, the bytes do not count
-// for one of at most 32 KiB. If nothing waits, there is room for any delivery. Stores ask when they have not found
-// the key of the delivery.
+// Room returns an error that wraps [ErrInboxFull] if the inbox has no room for d. size is the length of d
+// in the form of [AppendDelivery]. The limits are 1000 deliveries and 96 MiB. For a delivery without input
+// (an answer, a request to stop, a system or developer message) they are 2000 deliveries and 128 MiB, and
+// the limit in bytes does not apply if size is at most 32 KiB. An empty inbox accepts any delivery. A store
+// calls Room after it has found that the key is new.
 func (b Backlog) Room(d Delivery, size int64) error {
 	most, bytes := mostWaiting, int64(mostWaitingBytes)
 	if !slices.ContainsFunc(d.Bodies, isInput) {
@@ -215,8 +215,8 @@ func ParseDelivery(lines []byte) (d Delivery, err error) {
 // KeyHash returns the name under which a store finds the delivery with a key.
 func KeyHash(key string) Hash { return Hash(sha256.Sum256([]byte("delivery " + key))) }
 
-// Takes returns the keys of the deliveries that entries take out of the inbox, and
-// for each the entry that does.
+// Takes yields the key of each delivery that the entries take from the inbox, with
+// the number of its Delivered entry.
 func Takes(entries []Entry) iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for _, e := range entries {

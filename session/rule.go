@@ -44,9 +44,9 @@ type Rule struct {
 	From string `json:"from,omitempty"`
 }
 
-// KnownOptions is the last element of a Prefix that stands for further words of a
-// command that are known to be harmless. Tools that run commands know which those
-// are; to other tools it is an element like any other.
+// KnownOptions, as the last element of a Prefix, allows further words of a
+// command that are known to be harmless. Tools that run commands define which
+// words these are; other tools compare it as plain text.
 const KnownOptions = "…"
 
 // String returns the rule in words, such as "deny run_command where argv begins with

@@ -111,8 +111,8 @@ func SearchText(b Body) (by, text string) {
 	return by, text
 }
 
-// Unsaid returns the entries that a search must not find after b: withdrawn entries,
-// and those that another entry repeats.
+// Unsaid returns the numbers of the entries that b hides from searches: those that
+// it withdraws, and those whose text it repeats.
 func Unsaid(b Body) []int64 {
 	switch b := b.(type) {
 	case ItemsWithdrawn:

@@ -283,9 +283,10 @@ func (s *Session) Entries() iter.Seq[Entry] {
 
 // Watch yields the entries of the session that follow number after, and then those
 // that are appended later, by this process or another, each once and in order. It
-// ends without an error when ctx ends or the session is deleted. An error is
-// yielded once. It wraps [errors.ErrUnsupported] where the store is not a [Watcher].
-// Unlike the other methods, Watch may be used beside a writer of the session.
+// ends without an error when ctx ends or the session is deleted. An error is yielded
+// once. It wraps [errors.ErrUnsupported] where the store is not a [Watcher]. Like
+// [Session.Deliver], [Session.Deliveries], [Session.Notify], [Session.Beside] and
+// [Session.Nested], Watch may be used while another goroutine writes to the session.
 func (s *Session) Watch(ctx context.Context, after int64) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := s.usable(); err != nil {

@@ -21,8 +21,9 @@ var ErrConflict = errors.New("the session has moved on")
 // number after, in order; a session that was never written to has no entries. A
 // Store is safe for concurrent use. Entries are immutable and may be shared.
 //
-// A store offers further functions by optional interfaces: see [SubsessionStore],
-// [Locker], [Forker], [Watcher], [Inbox], [Catalog] and [Blobs].
+// A store may implement further interfaces: [SubsessionStore], [Locker],
+// [Holder], [LockLister], [Forker], [Watcher], [Inbox], [Catalog], [Searcher],
+// [Blobs], [Verifier] and [Immediate].
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error
 	Load(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]

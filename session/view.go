@@ -114,9 +114,10 @@ type OpenCall struct {
 	// Given means that the call came with an imported history, so its outcome is not
 	// known.
 	Given bool
-	// Imported means that a stranger may have written the call, or what lets it run, so no
-	// rule lets it run: it is in a part that [NoticeImported] ends, or it was open there and the
-	// part has something else than messages.
+	// Imported means that a stranger may have written the call, or an entry that affects it, so
+	// no rule allows it. The call is in an imported part of the log (one that ends with
+	// [NoticeImported]), or it was open when such a part began and the part contains more than
+	// messages.
 	Imported bool
 	// Started means that the log records its start.
 	Started bool

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// NotYet is the error of a polling tool whose result is not there yet, such as that of a
-// job which still runs. The same call is made again later, without asking the model: see
-// [WithPatience]. A tool that is only [Idempotent] may return it, too, such as a question to a person who is
-// gone: a later run then makes the call again, and this one does not wait. From other tools it is a failure
-// like any other.
+// NotYet is the error that a polling tool returns while its result is not available, for example while a
+// job is still running. The call is made again later without asking the model: see [WithPatience]. A tool
+// that is [Idempotent] but does not poll may also return it, for example for a question while nobody is
+// present: this run does not wait, and a later run makes the call again. From any other tool it is an
+// ordinary failure.
 type NotYet struct {
 	// After is how long to wait before the call is made again: 0 means a second.
 	After time.Duration
@@ -40,9 +40,10 @@ func (e *NotYet) whole() *NotYet {
 
 type patienceKey struct{}
 
-// WithPatience returns a context in which [Set.Invoke] waits as long as a [NotYet] asks for
-// and makes the call again, as often as the tool says so, if that is at most the given time.
-// 0 means always, and below 0 never. Otherwise, and without it, the [Outcome] has the NotYet.
+// WithPatience returns a context in which [Set.Invoke] repeats a call whose tool returns a
+// [NotYet], after the wait that it asks for, as long as each wait is at most the given time.
+// If most is 0, Invoke waits however long it takes; if it is negative, it never waits, as
+// without WithPatience. When Invoke does not wait, [Outcome].NotYet is set.
 func WithPatience(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, patienceKey{}, cmp.Or(most, math.MaxInt64))
 }

@@ -15,12 +15,13 @@ func WithPlace(ctx context.Context, may func(path string, within func(folder str
 	return context.WithValue(ctx, mayKey{}, may)
 }
 
-// CheckPlace returns an error if a call may not use the place that a path of it leads to. A tool with
-// [Annotations.Folders] calls it for each of its paths once the place is open, and so cannot change
-// any more: rules about folders were held against the path, and another program may have changed the
-// links on the way since. The path is the argument as the model wrote it: rules about other arguments
-// say nothing about this place. A path that no argument is, such as one in the text of a patch, is held
-// against the rules about folders of all arguments. The function within reports whether the place is in a folder.
+// CheckPlace returns an error if the call may not use the file or folder that path leads to. A tool with
+// [Annotations].Folders calls it for each path after opening it, because the rules were checked against the
+// text of the path, and another program may have changed a link on the way since.
+//
+// path is the argument as the model wrote it; only rules about this argument apply. For a path that is not
+// an argument, such as one inside a patch, the folder rules of all arguments apply. within reports whether
+// the open file or folder is in a folder that a rule names.
 func CheckPlace(ctx context.Context, path string, within func(folder string) bool) error {
 	may, ok := ctx.Value(mayKey{}).(func(string, func(string) bool) error)
 	if !ok || may == nil || within == nil {

@@ -15,7 +15,7 @@
 // program.
 //
 // A [Schema] checks and decodes other JSON in the same way, such as the answer of a
-// model: see [SchemaOf] and [ParseSchema].
+// model: see [NewSchema] and [ParseSchema].
 //
 // Package output writes tools' results according to an [output.Policy]: with or
 // without an envelope, within limits, without secrets, with images adapted to the
@@ -155,8 +155,8 @@ type Folders interface {
 	Within(folder, path string) (within, known bool)
 }
 
-// Origin tells tools of the same name apart. A person who agrees to all calls of a tool
-// agrees to what it was then, and not to another tool that takes its name.
+// Origin distinguishes tools that have the same name. A person who allows all calls of
+// a tool allows that tool, and not another one that gets its name later.
 type Origin struct {
 	// Of says in words whose tool it is, for a person who is asked about a call, such as
 	// "the MCP server weather (npx weather-server)"; "" if the name says it.

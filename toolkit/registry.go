@@ -8,8 +8,8 @@
 //
 // Tools that work on files do so inside declared directories, the roots of a
 // [Files]; no path that a model can write leads out of them. A command starts in a
-// root and has the rights of the process. Errors tell the model what it could do
-// instead.
+// root, and runs in a sandbox if the system has one: see package toolkit/shell.
+// Errors tell the model what it could do instead.
 package toolkit
 
 import (

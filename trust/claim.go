@@ -46,7 +46,8 @@ const (
 	Reaches Kind = "reaches"
 	// Reveals sends a variable of the environment to Where. What is its name.
 	Reveals Kind = "reveals"
-	// Lends sends a token of whoever asks a served agent to an MCP server. What is its address.
+	// Lends sends the token of a served agent's client to an MCP server. What is the server's
+	// address.
 	Lends Kind = "lends"
 	// Sends sends the conversation to another endpoint than the person's. What is its
 	// address.
@@ -54,8 +55,8 @@ const (
 	// Connects connects to an MCP server, or lets the endpoint do so. What is its
 	// address.
 	Connects Kind = "connects"
-	// Equips gives the model tools that endpoints may read in different ways, so that nobody can say
-	// what they are. What is the beginning of the item.
+	// Equips gives the model tools whose definition endpoints may read in different ways, so that
+	// the question cannot say what they do. What is the beginning of the item.
 	Equips Kind = "equips"
 	// Browses lets the endpoint open addresses of the web that the model chooses, in a file
 	// that also reads something. What is the type of the endpoint's tool.

@@ -22,8 +22,9 @@ import (
 )
 
 // Agents are the definitions that the operator of a worker agreed to, by their hashes.
-// The worker runs nothing else: a row in a database starts nothing, also not a file
-// without powers, because it spends the operator's money. K1, K2
+// A worker runs no other definition, not even one without powers: anyone who can write
+// to the database can add a row, and every run spends the operator's money (rules K1
+// and K2 in docs/rules.md).
 //
 // Agents are safe for concurrent use.
 type Agents struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/queue"
 )
 
-// Card is what a worker tells the others of its store about itself.
+// Card describes a running worker to the other workers of its store.
 type Card struct {
 	Name    string   `json:"name"`
 	Host    string   `json:"host,omitempty"`

@@ -47,7 +47,7 @@ type Job struct {
 	Due   time.Time // not before
 
 	// Upgrade goes on with the file as it is now. Otherwise, work of a session that
-	// exists goes on with the definition that it began with. D3
+	// exists goes on with the definition that it began with (rule D3 in docs/rules.md).
 	Upgrade bool
 }
 

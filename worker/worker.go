@@ -8,11 +8,12 @@
 // value, a session, and the input in the inbox of the session. A [Worker] takes it when
 // it is due, runs the session with exactly that value, and says in the store how that
 // ended. A session whose run waits for an approval uses no worker; the answer, delivered
-// by anybody, makes it ready again. If nobody answers in time, a worker goes on without.
+// by anybody, makes it ready again. If nobody answers in time, a worker continues
+// without an answer.
 //
-// The truth is in the session, not in the queue. Whoever runs a session holds its lock,
-// and a run that begins reads the log. So work that is begun twice, or whose worker died,
-// does nothing twice that was done: see package session.
+// The session's log is authoritative, not the queue. A process that runs a session holds
+// its lock and first reads the log. So if work is started twice, or its worker dies,
+// nothing that the log records as done is done again: see package session.
 package worker
 
 import (
@@ -49,13 +50,15 @@ type Worker struct {
 	// it also has "sandbox" if the system can confine programs, and "key=" with the base URL of
 	// each endpoint for which its environment has a key.
 	Labels []string
-	// Host names its machine, for work whose files only that machine has. "" is none.
+	// Host is the name of the worker's machine, which work names if its files are
+	// only there. "" means that the worker does no such work.
 	Host string
 	// Volumes are folders, as full paths, in which sessions may work if their [Place] says so,
 	// and in those below them. Work of one machine may also be in the workspace.
 	Volumes []string
-	// Repositories are the addresses of git repositories of which it may make checkouts for
-	// sessions whose [Place] says so. One that ends in "/" stands for all below it.
+	// Repositories are the addresses of the git repositories that the worker may check out,
+	// for sessions whose [Place] names one. An address that ends in "/" includes all
+	// repositories below it.
 	Repositories []string
 	// Checkouts is the folder for these checkouts. "" means that there are none. An approval
 	// holds for a call in one folder, so it has the same path at all workers.

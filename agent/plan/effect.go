@@ -88,9 +88,9 @@ const (
 	StopUnfit        StopReason = "unfit"         // the answer does not fit what it must be, and repairs are used up
 	StopEmptyReply   StopReason = "empty_reply"   // the reply has no text and no call to run
 	StopIncomplete   StopReason = "incomplete"    // the reply reached a limit of the endpoint
-	StopMaxTurns     StopReason = "max_turns"     // Limits.MaxTurns
+	StopMaxTurns     StopReason = "max_turns"     // Limits.MaxTurns, or a Budget's
 	StopMaxTime      StopReason = "max_time"      // Limits.MaxTime
-	StopMaxTokens    StopReason = "max_tokens"    // Limits.MaxTokens
+	StopMaxTokens    StopReason = "max_tokens"    // Limits.MaxTokens, or a Budget's
 	StopMaxCost      StopReason = "max_cost"      // Limits.MaxCost, or a Budget's
 	StopRepeatedCall StopReason = "repeated_call" // Limits.MaxRepeats
 	// StopApprovalPending means that calls wait for an approval. They stay open in the
@@ -100,12 +100,18 @@ const (
 	// [tool.NotYet]. They stay open in the history. See Agent.Park of package agent.
 	//
 	// [tool.NotYet]: https://pkg.go.dev/github.com/antiphon-go/antiphon/tool#NotYet
-	StopNotYet        StopReason = "not_yet"
-	StopVetoed        StopReason = "vetoed"         // a hook objected, or the tools were not available
-	StopCancelled     StopReason = "cancelled"      // the context ended, or the caller stopped ranging over the events
-	StopRequested     StopReason = "stopped"        // Run.StopAfterTurn
+	StopNotYet StopReason = "not_yet"
+	// StopVetoed means that a hook or a guard objected or failed, or that the agent's
+	// ToolSource returned an error.
+	StopVetoed    StopReason = "vetoed"
+	StopCancelled StopReason = "cancelled" // the context ended, or the caller stopped ranging over the events
+	// StopRequested means that somebody asked the run to stop: by Run.StopAfterTurn, or by
+	// a session.StopAsked in the inbox, such as that of antiphon sessions stop.
+	StopRequested     StopReason = "stopped"
 	StopProviderError StopReason = "provider_error" // the model could not be asked, or its reply broke off
 	StopContextFull   StopReason = "context_full"   // the history does not fit into the model's context
 	StopBadItem       StopReason = "bad_item"       // the endpoint refuses an item, and a marker cannot replace it
+	// StopNothingToSend means that the run was given no input, and the log has nothing
+	// that the model has not answered. The run's error is ErrNothingToSend of package agent.
 	StopNothingToSend StopReason = "nothing_to_send"
 )

@@ -9,7 +9,7 @@
 //
 // A client sends a key as "Authorization: Bearer KEY". What is made with a key belongs to
 // the key's project. Each project has a server of its own, so nothing in memory is shared,
-// and what another project has made is not found, exactly as what does not exist. V3
+// and what another project has made is not found, exactly as what does not exist (rule V3 in docs/rules.md).
 //
 // Keys are in a file and not in a store of sessions: a server must know them before it
 // opens a store, every kind of store can be used, several servers can be given the same

@@ -34,7 +34,7 @@ const (
 // clients have read them, or a few seconds later. drain may be nil.
 //
 // Without keys the address must be loopback or a Unix socket, and on loopback the Host of
-// a request too. V6 V7
+// a request too (rules V6 and V7 in docs/rules.md).
 func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 	if nils.Is(l) {
 		return errors.New("access: the listener is nil")

@@ -58,7 +58,7 @@ type Backend struct {
 	Store store.Store
 	// Owner owns the sessions. If it is not "", the Backend neither reads nor continues
 	// sessions of others, and does as if they did not exist. It replaces the Owner of the
-	// agents' configurations. V3
+	// agents' configurations (rule V3 in docs/rules.md).
 	Owner string
 	// By is recorded as the person who answers approvals. "" means the key of the caller
 	// (see [server.CallerOf]), or "a client".
@@ -82,7 +82,7 @@ type Backend struct {
 	// KeepStreams is how long the events of a background response that was streamed are kept
 	// after the last one, so that its stream can be read again; 0 means an hour.
 	KeepStreams time.Duration
-	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
+	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day (rule V4 in docs/rules.md).
 	KeepKeys time.Duration
 	// Webhook is told when background responses have ended, and when approvals are wanted.
 	// Nil means nobody. Call [Backend.SendWebhooks] too.

@@ -12,7 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Record says how a response was made. It has no contents and no secrets. J12
+// Record says how a response was made. It has no contents and no secrets (rule J12 in docs/rules.md).
 type Record struct {
 	Time time.Time `json:"time"`
 	// Response is the id of the response, and Model the model that the request named.

@@ -36,9 +36,9 @@ type Store struct {
 	// In keeps the sessions. The Store does not close it.
 	In store.Store
 	// Owner is the owner of the sessions. If it is not "", objects of others are not
-	// found. V3
+	// found (rule V3 in docs/rules.md).
 	Owner string
-	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day. V4
+	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day (rule V4 in docs/rules.md).
 	KeepKeys time.Duration
 	// Webhook is told when background responses have ended, and when approvals are wanted. Nil
 	// means nobody. Call [Store.SendWebhooks] too.

@@ -121,7 +121,7 @@ const goodbye = 5 * time.Second
 
 // Serve serves streamable HTTP at [Path] on a listener, which it closes, until ctx is
 // done. Then calls that are under way end, and record it. The address must be loopback,
-// because the server has no keys. V6
+// because the server has no keys (rule V6 in docs/rules.md).
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if nils.Is(l) {
 		return errors.New("mcpserver: the listener is nil")

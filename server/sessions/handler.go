@@ -40,7 +40,7 @@ type Handler struct {
 	// Store has the sessions. The Handler does not close it.
 	Store store.Store
 	// Owner owns the sessions that are served; others are not found. "" serves the
-	// sessions of all owners. V3
+	// sessions of all owners (rule V3 in docs/rules.md).
 	Owner string
 	// Record is called before an answer about a call counts, with what an audit log should
 	// have of it. An error refuses the answer. It may be nil.

@@ -59,11 +59,12 @@ type Options struct {
 	Keyless bool
 }
 
-// Store keeps sessions in a database. It implements [session.Store] and its optional
+// Store keeps sessions in a database. It implements [session.Store] and these optional
 // interfaces: [session.SubsessionStore], [session.Locker], [session.Holder],
-// [session.Forker], [session.Watcher], [session.Inbox], [session.Catalog],
-// [session.Blobs] and [queue.Queue]. It is safe for concurrent use, and any number of
-// processes may use one database.
+// [session.LockLister], [session.Forker], [session.Watcher], [session.Inbox],
+// [session.Catalog], [session.Searcher], [session.Blobs] and [session.Verifier]; and,
+// for workers, [queue.Queue], [queue.Limits], [queue.Roster] and [queue.Schedules]. It is
+// safe for concurrent use, and any number of processes may use one database.
 type Store struct {
 	db       *sql.DB
 	place    string // for people

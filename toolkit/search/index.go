@@ -24,7 +24,7 @@ type docIndex struct {
 	files       []indexedFile
 	snippets    []indexedSnippet // sorted by file
 	words       uint64           // total length of all snippets, in words
-	dictionary  string           // the words in order, front-coded; see docindex_file.go
+	dictionary  string           // the words in order, front-coded; see index_file.go
 	terms       int              // number of words in the dictionary
 	postings    string
 }
