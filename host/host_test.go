@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -279,6 +280,49 @@ func TestAnsweredLater(t *testing.T) {
 	cfg.Answers = answers
 	if res := run(); res.Why != agent.StopEndTurn || !strings.Contains(res.Text, "a note") {
 		t.Errorf("%s: %s", res.Why, res.Text)
+	}
+}
+
+// TestRepeatedPrompt: a prompt that is repeated after a failure is in the session once, also with
+// a picture, which the store keeps apart, and what is new beside it is not lost. J1, U2
+func TestRepeatedPrompt(t *testing.T) {
+	refuses := httptest.NewServer(http.NotFoundHandler())
+	defer refuses.Close()
+	s := opened(t)
+	picture, err := item.UserParts(&item.InputText{Text: "see?"}, &item.InputImage{ImageURL: "data:image/png;base64," + strings.Repeat("iVBORw0K", 8<<10)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	system := item.System("Answer in French.")
+	for _, said := range [][]item.Item{{picture}, {system, picture}, {system, picture}} {
+		h, err := host.Open(t.Context(), host.Config{File: reader(t, ""), Store: s, Session: "work", Endpoint: host.Endpoint{BaseURL: refuses.URL, Model: "m"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, err := range h.Say(t.Context(), said...) {
+			_ = err // the server refuses it
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	log, err := session.Open(t.Context(), s, sessions(t, s)[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, systems := 0, 0
+	for e := range log.Entries() {
+		if given, ok := e.Body.(session.InputItem); ok {
+			if given.Item.Externalized() {
+				pictures++
+			}
+			if given.Item == system {
+				systems++
+			}
+		}
+	}
+	if pictures != 1 || systems != 1 {
+		t.Errorf("the log has the picture %d times, and the instruction %d times", pictures, systems)
 	}
 }
 

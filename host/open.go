@@ -42,6 +42,7 @@ type Host struct {
 	until  time.Time // the end of MaxTime
 	spend  *agent.Budget
 	result *agent.Result // of the last Stream
+	beside []item.Item   // what was said before a prompt that waits for its answer
 
 	closeStore func() error    // nil if the caller owns the store
 	unlock     func() error    // nil while the session is not locked
@@ -165,7 +166,7 @@ func (h *Host) Run(ctx context.Context, text string) (*agent.Result, error) {
 		return nil, err
 	}
 	defer h.tellUnused()
-	res, err := a.Run(agent.WithBudget(ctx, h.spend), h.Session, input(said, h.Session)...)
+	res, err := a.Run(agent.WithBudget(ctx, h.spend), h.Session, h.unsaid(said)...)
 	if res != nil {
 		res.Totals.Nested.Add(h.asked)
 	}
@@ -180,7 +181,8 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 }
 
 // Say is like Stream, and sends items: messages with images and files, or instructions. If the
-// last one already waits for its answer, none is sent again.
+// last one already waits for its answer, it is not sent again, and of the others only those that
+// are new.
 func (h *Host) Say(ctx context.Context, said ...item.Item) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		a, err := h.ready(ctx, said)
@@ -189,7 +191,7 @@ func (h *Host) Say(ctx context.Context, said ...item.Item) iter.Seq2[agent.Event
 			return
 		}
 		defer h.tellUnused()
-		run := a.Start(h.Session, input(said, h.Session)...)
+		run := a.Start(h.Session, h.unsaid(said)...)
 		h.follow(run)
 		defer func() {
 			h.follow(nil)
@@ -210,6 +212,19 @@ func (h *Host) Say(ctx context.Context, said ...item.Item) iter.Seq2[agent.Event
 			}
 		}
 	}
+}
+
+// unsaid returns what of said the session does not have yet.
+func (h *Host) unsaid(said []item.Item) []item.Item {
+	if len(said) == 0 {
+		return nil
+	}
+	left := unsaid(said, h.beside, h.Session)
+	if len(left) == len(said) { // the prompt is a new one
+		h.beside = nil
+	}
+	h.beside = append(h.beside, said[:len(said)-1]...)
+	return left
 }
 
 // Result returns the result of the last [Host.Stream] after its events have ended, or nil.

@@ -35,18 +35,6 @@ func Unanswered(s *session.Session) bool {
 	return !ok || stop.Why != agent.StopNothingToSend
 }
 
-// lastSaid returns the last message of a log that comes neither from the model nor from a run.
-func lastSaid(s *session.Session) item.Item {
-	log := s.Log()
-	for i := len(log) - 1; i >= 0; i-- {
-		given, ok := log[i].Body.(session.InputItem)
-		if ok && !given.Own && given.Item.Type() == item.TypeMessage && given.Item.Role() != item.RoleAssistant {
-			return given.Item
-		}
-	}
-	return item.Item{}
-}
-
 // spoken returns a text as a message of the user, or nothing.
 func spoken(text string) []item.Item {
 	if text == "" {
@@ -55,13 +43,60 @@ func spoken(text string) []item.Item {
 	return []item.Item{item.User(text)}
 }
 
-// input returns what is said, or nothing if its last message already waits for its answer.
-// In that case an earlier run sent the message and did not finish, and is repeated.
-func input(said []item.Item, s *session.Session) []item.Item {
-	if n := len(said); n == 0 || lastSaid(s) == said[n-1] && Unanswered(s) {
-		return nil
+// unsaid returns what of said the session does not have yet. A prompt, which is the last of said, that
+// waits for its answer since an earlier run is repeated: neither it nor what came with it is sent
+// again. Beside are messages that may follow the prompt although they came with it, because they were
+// new when it was repeated before; instructions may, too. Any other message that follows makes the
+// prompt a new one.
+func unsaid(said, beside []item.Item, s *session.Session) []item.Item {
+	isPrompt := func(e session.Entry) bool {
+		given, ok := e.Body.(session.InputItem)
+		return ok && sameItem(given.Item, said[len(said)-1])
 	}
-	return said
+	if !slices.ContainsFunc(s.Log(), isPrompt) || !Unanswered(s) { // mostly it is new, which needs no fold
+		return said
+	}
+	left, repeated := slices.Clone(said), false
+	for _, it := range slices.Backward(waiting(s)) {
+		same := func(other item.Item) bool { return sameItem(it, other) }
+		if !repeated && same(said[len(said)-1]) {
+			left, repeated = left[:len(left)-1], true
+		} else if i := slices.IndexFunc(left, same); i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		} else if !it.Instructs() && !slices.ContainsFunc(beside, same) {
+			break
+		}
+	}
+	if !repeated {
+		return said
+	}
+	return left
+}
+
+// waiting returns the messages that wait for their answer and come neither from the model nor
+// from a run.
+func waiting(s *session.Session) (list []item.Item) {
+	var state plan.State
+	var seqs []int64
+	for e := range s.Entries() {
+		state.Apply(e)
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			if !b.Own && b.Item.Type() == item.TypeMessage && b.Item.Role() != item.RoleAssistant {
+				list, seqs = append(list, b.Item), append(seqs, e.Seq)
+			}
+		case session.ItemsWithdrawn:
+			for i, seq := range slices.Backward(seqs) {
+				if slices.Contains(b.Seqs, seq) {
+					list, seqs = slices.Delete(list, i, i+1), slices.Delete(seqs, i, i+1)
+				}
+			}
+		}
+		if state.Answered() {
+			list, seqs = nil, nil
+		}
+	}
+	return list
 }
 
 // Reply is the last reply of the model.

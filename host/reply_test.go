@@ -56,8 +56,53 @@ func TestNotSaidTwice(t *testing.T) {
 		if _, err := s.Append(t.Context(), append(slices.Clone(turn), c.last)...); err != nil {
 			t.Fatal(err)
 		}
-		if got := input([]item.Item{item.User(c.say)}, s); len(got) != c.want {
+		if got := unsaid([]item.Item{item.User(c.say)}, nil, s); len(got) != c.want {
 			t.Errorf("%s: says %d messages, want %d", name, len(got), c.want)
+		}
+	}
+}
+
+// What is new beside a prompt that waits for its answer is said, and the prompt is not said
+// twice. J1, U2
+func TestSaidBeside(t *testing.T) {
+	given := func(list ...item.Item) (log []session.Body) {
+		for _, it := range list {
+			log = append(log, session.InputItem{Item: it})
+		}
+		return append(log, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.TurnEnded{Turn: 1, Status: item.StatusFailed, Reason: "no server"}, session.Stopped{Why: "provider_error"})
+	}
+	answered := func(list ...item.Item) []session.Body {
+		log := given(list...)[:len(list)]
+		return append(log, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: item.Assistant("yes")},
+			session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.Stopped{Why: "end_turn"})
+	}
+	hi, more := item.User("hi"), item.User("more")
+	french, german := item.System("Answer in French."), item.System("Answer in German.")
+	for name, c := range map[string]struct {
+		log               [][]session.Body
+		beside, say, want []item.Item
+	}{
+		"an instruction":             {[][]session.Body{given(hi)}, nil, []item.Item{french, hi}, []item.Item{french}},
+		"an output":                  {[][]session.Body{given(hi)}, nil, []item.Item{more, hi}, []item.Item{more}},
+		"both again":                 {[][]session.Body{given(french, hi)}, nil, []item.Item{french, hi}, nil},
+		"both again, in parts":       {[][]session.Body{given(hi), given(french)}, nil, []item.Item{french, hi}, nil},
+		"another instruction":        {[][]session.Body{given(hi), given(french)}, nil, []item.Item{german, hi}, []item.Item{german}},
+		"without the instruction":    {[][]session.Body{given(hi), given(french)}, nil, []item.Item{hi}, nil},
+		"without the output":         {[][]session.Body{given(hi), given(more)}, []item.Item{more}, []item.Item{hi}, nil},
+		"one of two":                 {[][]session.Body{given(hi)}, nil, []item.Item{hi, hi}, []item.Item{hi}},
+		"another prompt":             {[][]session.Body{given(french, hi)}, nil, []item.Item{french, more}, []item.Item{french, more}},
+		"an answered prompt":         {[][]session.Body{answered(hi)}, nil, []item.Item{french, hi}, []item.Item{french, hi}},
+		"answered, then instructed":  {[][]session.Body{answered(hi), given(french)}, nil, []item.Item{hi}, []item.Item{hi}},
+		"answered, and asked again":  {[][]session.Body{answered(hi), given(hi)}, nil, []item.Item{hi}, nil},
+		"withdrawn by a guard":       {[][]session.Body{given(hi), {session.InputItem{Item: more}, session.ItemsWithdrawn{Seqs: []int64{6}}}}, nil, []item.Item{more}, []item.Item{more}},
+		"before something withdrawn": {[][]session.Body{given(hi), {session.InputItem{Item: more}, session.ItemsWithdrawn{Seqs: []int64{6}}}}, nil, []item.Item{hi}, nil},
+	} {
+		s := session.New()
+		if _, err := s.Append(t.Context(), slices.Concat(c.log...)...); err != nil {
+			t.Fatal(err)
+		}
+		if got := unsaid(c.say, c.beside, s); !slices.Equal(got, c.want) {
+			t.Errorf("%s: says %v, want %v", name, got, c.want)
 		}
 	}
 }

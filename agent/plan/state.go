@@ -131,6 +131,13 @@ func (s *State) StopAsked() session.StopAsked { return s.run.ask }
 // UnderWay reports whether a run has started and not stopped.
 func (s *State) UnderWay() bool { return s.begun && !s.over }
 
+// Answered reports whether nothing waits for an answer of the model, and no call for its
+// output.
+func (s *State) Answered() bool {
+	var room [4]session.OpenCall
+	return !s.needs && !s.inTurn && len(s.view.AppendOpen(room[:0])) == 0
+}
+
 // RunEntry returns the number of the entry that started the last run, or 0. A run
 // that another process resumes keeps the number.
 func (s *State) RunEntry() int64 { return s.runAt }
