@@ -88,3 +88,62 @@
 // each call, and can change or stop them. A [Group] runs several agents over one budget.
 // [AccountOf] says what a session used, by agent, session, tool and model.
 package agent
+
+// The files of the package, in the order in which one reads them:
+//
+//	agent.go            Agent, Limits, Result; Agent.Run and Agent.Stream
+//	run.go              Run: the loop, which performs the effects that package plan decides
+//	step.go             Step: one effect, so that another process may perform the next
+//	ask.go              one request to the model, and its reply
+//	calls.go            the calls of a reply: start, run, finish
+//	record.go           entries are written, events wait until they are durable, barriers
+//
+//	events.go           the events of a run
+//	events_json.go      their JSON form
+//	order.go            deltas in the order of the stored texts
+//	notice.go           what the client reports beside the stream becomes notices and deltas
+//
+//	source.go           the tools of the next request
+//	tool_identity.go    which tool an approval was about
+//	kinds.go            calls of the API's own kinds as calls of tools, and their outputs
+//	invoke.go           a call that a person makes
+//	output_store.go     limits of outputs, and the store of what they leave out
+//	note_to_model.go    messages for the model about results that their outputs have no place for
+//	typed.go            RunAs and StreamAs: the answer as a Go value
+//	answer.go           Answer: what the answer of a run must be, and repairs
+//
+//	approval.go         Policy and Approver; interfaces of tools that need approvals
+//	approval_run.go     the verdict on each call of a reply
+//	decide.go           pending approvals, and answers from anybody who has the log
+//	deliveries.go       the run's side of the session's inbox
+//
+//	hooks.go            Hooks, and the order in which they are called
+//	objections.go       what hooks object to is withdrawn
+//	unanswered.go       input that no reply has answered, and the hooks that have to see it
+//	guard.go            Guards, beside a request and before it
+//
+//	budget.go           budgets, limits and prices
+//	usage.go            usage that is impossible is corrected
+//	account.go          what a session used, by agent, session, tool and model
+//
+//	nest.go             subagents: AsTool, and the state that a subagent inherits
+//	fork.go             ForkTool: a subagent that knows the history
+//	handoff.go          Handoff: another agent goes on with the conversation
+//	group.go            Group: several runs over one budget
+//	fallback.go         Fallback: other models when one cannot answer
+//	fallback_trust.go   what another model or endpoint must not get
+//
+//	compact.go          Compaction: the settings, and the window of a model
+//	compact_run.go      compactions in a run and by Agent.Compact; Restore
+//	compact_summary.go  summaries by a model
+//	compact_text.go     a history as text for a summary
+//	collapse.go         markers in place of outputs that a later call repeated
+//
+//	setup.go            the description of the endpoint, recorded and recalled
+//	conversation.go     conversations that the endpoint keeps
+//	mend.go             a refused request is asked again, without what was refused
+//	images.go           the same for images
+//
+//	preview.go          the next request, without sending it
+//	known_calls.go      which calls of a log have no output yet
+//	disarm.go           an imported log, without what would let tools run

@@ -68,8 +68,8 @@ const (
 type Progress struct {
 	Kind ProgressKind
 
-	// Turn is the number of the turn in the run, from 1. CallID and Tool are the call's id
-	// and the name of its tool, if it is about a call.
+	// Turn is the number of the turn in the session, from 1. CallID and Tool are the id of
+	// the call that the report is about, and the name of its tool.
 	Turn   int
 	CallID string
 	Tool   string

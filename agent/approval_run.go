@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -18,7 +19,8 @@ import (
 	"github.com/antiphon-go/antiphon/tool/output"
 )
 
-// This file gets a verdict on each call of a reply, and records it.
+// This file gets a verdict on each call of a reply, from the rules or from the Approver, and
+// records it.
 
 // judge applies the rules of the agent's policy and of the session to a call, and the
 // denials of all parent runs and of the agents that spoke before.
@@ -360,3 +362,117 @@ func asksTheSame(before PendingApproval, now session.ApprovalAsked) bool {
 	}
 	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
 }
+
+// judge applies the rules to a call.
+func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations, remembered []session.Rule) plan.Ruling {
+	rules := plan.Policy{Allow: p.Allow, Ask: p.Ask, Deny: p.Deny, Rules: p.Rules}
+	return rules.Judge(asked(t, call, annotations), remembered)
+}
+
+// asked describes a call to the rules.
+func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
+	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
+	q.Definition = func() string { return definitionOf(t, call.Name, annotations.Origin) }
+	switch {
+	case call.Imported:
+		q.Warning = "it came with an imported conversation, so it may not be a model's"
+	case call.Warnings != "":
+		q.Warning = "the endpoint warns of this call: " + call.Warnings
+	}
+	if judge, ok := t.(ApprovalAdvisor); ok {
+		q.Opinion = func(rules []session.Rule) (verdict session.Verdict, reason string) {
+			return judge.Approval(call, rules)
+		}
+	}
+	if annotations.Folders != nil {
+		q.Within = annotations.Folders.Within
+	}
+	return q
+}
+
+// suggest returns the tool's suggestions, or the defaults.
+func suggest(t tool.Tool, call tool.Call, annotations tool.Annotations) []session.Rule {
+	s, ok := t.(RuleSuggester)
+	if !ok {
+		return plan.Suggest(asked(t, call, annotations))
+	}
+	definition := definitionOf(t, call.Name, annotations.Origin)
+	list := append(slices.Clone(s.Suggest(call)), session.Rule{Verdict: session.Allow, Tool: call.Name})
+	for i := range list {
+		list[i] = *bind(&list[i], call.Name, definition)
+	}
+	return list
+}
+
+func sandboxOf(t tool.Tool, call tool.Call) string {
+	if c, ok := t.(Confined); ok {
+		return c.Sandbox(call)
+	}
+	return ""
+}
+
+func commandOf(t tool.Tool, call tool.Call) []string {
+	if c, ok := t.(Commander); ok {
+		return c.Command(call)
+	}
+	return nil
+}
+
+// decide returns the verdict to record about a call of the session in. Later reports whether the call
+// waits, so that nothing is recorded yet; unasked reports whether it is refused
+// because no approver is available. The rule by is the one by which the approver allowed the call,
+// or nil.
+func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, by *session.Rule, later, unasked bool) {
+	a = session.Approval{Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
+	switch j.Verdict {
+	case session.Deny:
+		a.Reason = j.Denied(call.Name)
+		return a, nil, false, false
+	case session.Allow:
+		a.Allowed = true
+		return a, nil, false, false
+	}
+	d, err := Decision{}, ErrNobody
+	if p.Approver != nil {
+		d, err = p.Approver(ctx, ApprovalRequest{Session: in, Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call, annotations), Command: commandOf(t, call), Sandbox: sandboxOf(t, call), tool: t})
+		a.Definition = definitionOf(t, call.Name, annotations.Origin)
+		d.Remember = bind(d.Remember, call.Name, a.Definition)
+	}
+	switch { // the lack of an approver comes before the content of an answer
+	case errors.Is(err, ErrNobody) && p.Pause:
+		return a, nil, true, false
+	case errors.Is(err, ErrNobody):
+		return p.unasked("The call was refused: %s needs an approval and there is nobody to give it. Nothing was done.", call.Name, j), nil, false, true
+	case err == nil && d.Remember != nil:
+		err = plan.CheckRules(*d.Remember)
+	}
+	if err != nil {
+		a.Decided = session.DeciderNobody
+		a.Reason = fmt.Sprintf("The call was refused: no approval could be got: %v. Nothing was done.", err)
+		return a, nil, false, false
+	}
+	if d.By == "" && d.From == "" {
+		d.From = "the approver"
+	}
+	definition := a.Definition
+	if a = d.approval(); a.Allowed {
+		a.Definition, a.Asked = definition, j.WhyAsk(call.Name)
+	}
+	return a, d.Rule, d.Later && !d.Allow, false
+}
+
+// unasked returns a refusal without an approver, with the hint if it would help.
+func (p *Policy) unasked(reason, name string, j plan.Ruling) session.Approval {
+	reason = fmt.Sprintf(reason, name)
+	switch {
+	case j.From == plan.ByTool && j.Reason != "":
+		reason += " A rule that allows the tool does not cover this call: " + j.Reason + "."
+	case p.Hint != nil:
+		reason += " " + p.Hint(name)
+	}
+	return session.Approval{Reason: reason, Rule: j.Rule, From: j.From, Decided: session.DeciderNobody}
+}
+
+const nobodyAnswered = "Nobody answered whether this call may run, neither yes nor no. Nothing was done."
+
+const refusedByPerson = "The call was refused by the person in charge. Nothing was done."
