@@ -27,6 +27,7 @@ import (
 type mail struct {
 	arrived atomic.Bool // the inbox may hold something that was not read
 	queued  bool        // it holds input that waits for the answer of the run
+	next    bool        // such input is what the run begins with: the answer for which it waited was stopped
 	// taken are the keys of the deliveries that the run has taken. The inbox holds them
 	// until the entries are durable.
 	taken map[string]bool
@@ -132,6 +133,33 @@ func (r *Run) noteStart() {
 	}
 }
 
+// afterStop reports whether the run before was stopped before it had its answer, and not for it to go on elsewhere. Then this
+// one has no answer to wait for, unless it has input of its own.
+func (r *Run) afterStop() bool {
+	if len(r.input) > 0 || r.takesOver {
+		return false
+	}
+	ended := false
+	for _, e := range slices.Backward(r.session.Log()) {
+		switch b := e.Body.(type) {
+		case session.Stopped:
+			if why := StopReason(b.Why); ended || why != StopRequested && why != StopCancelled {
+				return false
+			}
+			ended = true
+		case session.StopAsked:
+			if ended {
+				return !b.AfterTurn
+			}
+		case session.TurnStarted:
+			if ended {
+				return false
+			}
+		}
+	}
+	return false
+}
+
 // shares reports whether others may answer a call while the approver is asked.
 func (r *Run) shares(judged *plan.Ruling) bool {
 	p, root := &r.agent.Policy, r.root()
@@ -193,6 +221,13 @@ func (r *Run) takeMail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.mail.next && len(list) > 0 && !slices.ContainsFunc(list, func(d session.Delivery) bool { return !waits(d) }) {
+		if err := r.takeOne(ctx, list[0]); err != nil {
+			return err
+		}
+		list = list[1:]
+	}
+	r.mail.next = false
 	r.mail.queued = slices.ContainsFunc(list, waits)
 	for _, d := range list {
 		if waits(d) {

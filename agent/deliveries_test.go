@@ -130,6 +130,44 @@ func TestDeliveredInputQueued(t *testing.T) {
 	}
 }
 
+// D1: what waits for the answer of a run that is stopped begins the next run: the stopped reply is not continued before it.
+// If the run was to go on elsewhere, it goes on first.
+func TestDeliveredInputQueuedAndStopped(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		r := newRig(t, agenttest.Completed(call("c1", "wait", "one")), agenttest.Completed(item.Assistant("done")), agenttest.Completed(item.Assistant("done")),
+			agenttest.Completed(item.Assistant("done")))
+		r.begin()
+		r.agent.Tools = []tool.Tool{textTool("wait", func(ctx context.Context, text string) (string, error) {
+			for _, key := range []string{"later", "last"} {
+				d := letter(key, key)
+				d.Queued = true
+				r.deliver("s", d)
+			}
+			r.deliver("s", delivery("stop", session.StopAsked{AfterTurn: after}))
+			if !after {
+				<-ctx.Done()
+			}
+			return text, ctx.Err()
+		})}
+		if res := r.run(item.User("go")); res.Why != agent.StopRequested {
+			t.Fatalf("after the turn %v: %+v", after, res)
+		}
+		if res := r.run(); res.Text != "done" {
+			t.Fatalf("after the turn %v: %+v", after, res)
+		}
+		want := 3 // requests: two of them answer what waited
+		if after {
+			want++
+		}
+		if got := len(r.server.Requests()); got != want {
+			t.Errorf("after the turn %v: %d requests, want %d", after, got, want)
+		}
+		if got := outline(r.last()); got[len(got)-1] != "user: last" || !slices.Contains(got, "user: later") {
+			t.Errorf("after the turn %v: %q", after, got)
+		}
+	}
+}
+
 // D1: a delivered request to stop ends the work in progress at once, or lets the turn
 // be completed, and the run ends without an error.
 func TestDeliveredStop(t *testing.T) {

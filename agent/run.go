@@ -354,6 +354,7 @@ func (r *Run) loop(ctx context.Context, veto error) error {
 		return err
 	}
 	r.noteStart()
+	r.mail.next = r.afterStop()
 	// The run is opened even if a BeforeRun hook objected, so that the log shows the
 	// objection.
 	if veto != nil {

@@ -39,8 +39,8 @@ type Delivered struct {
 	By, From string
 	// Shown is the SHA-256, in hex, of the text that the sender had before them, or "".
 	Shown string
-	// Queued means that the input waits until the run has its answer. Otherwise it is
-	// part of the next request.
+	// Queued means that the input waits until the run has its answer, or begins the next run if that
+	// run is stopped. Otherwise it is part of the next request.
 	Queued bool
 	// Entries is the number of entries of the delivery. It is 0 for one that could not
 	// be used, and Problem then says why, for its sender.
