@@ -95,6 +95,23 @@ func TestUsual(t *testing.T) {
 	}
 }
 
+// TestTalks proves that flags of chat without a question begin a chat at a terminal.
+func TestTalks(t *testing.T) {
+	for args, want := range map[string]bool{
+		"": true, "-c": true, "--continue": true, "-r": true, "-m|x|-s|Be brief": true, "-f|plan.pdf": true, "--session|-1": true, "--plain": true, "-v|-c": true,
+		"-c|And now?": false, "-m|x|Why?": false, "-m": false, "-v": false, "--version": false, "-h": false, "-c|--help": false, "--help": false,
+		"-c|-q": false, "-o|x.md": false, "--schema|x.json|-c": false, "chat": false, "run|-c": false, "two words": false,
+	} {
+		var list []string
+		if args != "" {
+			list = strings.Split(args, "|")
+		}
+		if got := talks(list); got != want {
+			t.Errorf("%q: %v", args, got)
+		}
+	}
+}
+
 // TestPipedQuestion: piped text goes behind the question. U2
 func TestPipedQuestion(t *testing.T) {
 	env := home(t, t.TempDir())

@@ -122,8 +122,8 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if !terminal(std.out) { // a terminal stays what it is, for the status line
 		std.out = out
 	}
-	if len(args) == 0 && terminal(std.in) && terminal(std.out) {
-		args = []string{"chat"}
+	if terminal(std.in) && terminal(std.out) && talks(args) {
+		args = append([]string{"chat"}, args...)
 	}
 	exited, code := false, 0 // by --help, which kong reports by exiting
 	parser, err := kong.New(grammarFor(args),
@@ -241,6 +241,28 @@ func usual(args []string, piped func() bool, commands []string) []string {
 		return append([]string{"ask"}, args...)
 	}
 	return tagsLast(countsBack(args))
+}
+
+// talks reports whether arguments without a command begin a chat at a terminal: there are none, or flags of chat alone.
+func talks(args []string) bool {
+	if len(args) == 0 {
+		return true
+	}
+	if !strings.HasPrefix(args[0], "-") {
+		return false
+	}
+	args = countsBack(append([]string{"chat"}, args...))
+	chat := new(struct {
+		Chat chatCommand `cmd:""`
+	})
+	helped := false
+	parser, err := kong.New(chat, kong.Name("antiphon"), kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) { helped = true }))
+	if err != nil {
+		return false
+	}
+	_, err = parser.Parse(args)
+	// antiphon -v prints the version.
+	return err == nil && !helped && chat.Chat.File == "" && !slices.Equal(args[1:], []string{"-v"})
 }
 
 // grammarFor returns the part of the command line that these arguments need: all of it, or
