@@ -81,29 +81,40 @@ func agentsOf(ctx context.Context, h *host.Host) (names []string) {
 
 // sessionAt returns the conversation of another session that a prompt names, or nil if none has the name, or if the person
 // does not want it to be sent. They are asked, because a prompt may be pasted from somebody else, and asked again about a
-// session in which more was said since. K2
+// session in which more was said since. If a session cannot be sent, a line says why, and its name is text like any other
+// word: in a prompt that was pasted, nobody may have meant it. K2
 func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.Part, error) {
 	if t.host == nil || t.host.Store == nil || !nameable(name) {
 		return nil, nil
 	}
+	isText := func(err error) (item.Part, error) {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		fmt.Fprintf(t.std.err, "   @%s is sent as text, without the session: %s\n", visible(name), visible(t.env.Hide(err.Error())))
+		return nil, nil
+	}
 	info, err := t.sessionNamed(ctx, name)
-	if err != nil || info.ID == "" || info.ID == t.host.Session.ID() {
-		return nil, err
+	if err != nil {
+		return isText(err)
+	}
+	if info.ID == "" || info.ID == t.host.Session.ID() {
+		return nil, nil
 	}
 	s, err := session.Open(ctx, t.host.Store, info.ID)
 	if err != nil {
-		return nil, err
+		return isText(err)
 	}
 	key := fmt.Sprintf("session %s up to entry %d", info.ID, len(s.Log()))
-	if !t.mayLeave.has(key) && !asks {
-		return nil, errors.New("it is asked about when the work is over")
-	}
 	text, messages := conversationOf(s)
 	switch {
 	case messages == 0:
-		return nil, errors.New("nothing was said in this session yet")
+		return isText(errors.New("nothing was said in it yet"))
 	case len(text) > mostSent:
-		return nil, fmt.Errorf("the conversation has %s, more than %s; antiphon sessions export writes it to a file", bytesInWords(len(text)), bytesInWords(mostSent))
+		return isText(fmt.Errorf("it has %s, more than %s; antiphon sessions export writes it to a file", bytesInWords(len(text)), bytesInWords(mostSent)))
+	}
+	if !t.mayLeave.has(key) && !asks {
+		return nil, errors.New("it is asked about when the work is over")
 	}
 	if !t.mayLeave.has(key) {
 		answer, err := t.asked(ctx, fmt.Sprintf("   send what was said in the session %s, %s? [y]es, [n]o: ", visible(name), plural(messages, "message")))

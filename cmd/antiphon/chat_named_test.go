@@ -68,9 +68,9 @@ func TestNamedSession(t *testing.T) {
 		}
 		return m.Content
 	}
-	for _, name := range []string{"twice", "empty"} {
-		if _, err := d.message(t.Context(), "see @"+name, true, d.picture); err == nil {
-			t.Errorf("%s is no error", name)
+	for name, why := range map[string]string{"twice": "several sessions have this name", "empty": "nothing was said in it yet"} {
+		if c := sent("see @" + name + ", too: @" + name); len(c.Parts) > 1 || c.Display() != "see @"+name+", too: @"+name || !strings.Contains(screen.String(), "@"+name+" is sent as text, without the session: "+why) {
+			t.Errorf("%s is sent as %v:\n%s", name, c, screen)
 		}
 	}
 	if c := sent("ask @ann about @work"); len(c.Parts) > 1 {
