@@ -89,6 +89,10 @@ func TestAskAboutEdit(t *testing.T) {
 	if small.title != "find_and_replace" || len(small.rows(80, unmarked)) != 4 {
 		t.Errorf("a short edit is not shown as a diff: %+v", small)
 	}
+	script := inFull(tool.Call{Name: "run_command", Arguments: `{"command":["sh","-c","set -e\nls"]}`})
+	if got := script.whole(""); got != "?? run_command\n   command:\n   - sh\n   - -c\n   -\n   | set -e\n   | ls\n" {
+		t.Errorf("a short script is not shown as lines: %q", got)
+	}
 	call := tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "greet.py", "find", "def greet():\n    print(\"Hi\")\n", "replace", "def greet():\n    print(\"Hello\", name)\n"+strings.Repeat("#", 60))}
 	for as, want := range map[look]string{
 		unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",

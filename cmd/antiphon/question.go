@@ -80,7 +80,8 @@ func (s *shown) run(command []string) {
 // inFull formats a call: a script as lines, a patch and an edit as a diff, other arguments by
 // name.
 func inFull(call tool.Call) shown {
-	short := !call.Custom && len([]rune(call.Arguments)) <= shortCall && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`)
+	lines := strings.Contains(strings.ReplaceAll(call.Arguments, `\n"`, ""), `\n`) // a text of several
+	short := !call.Custom && len([]rune(call.Arguments)) <= shortCall && !lines && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`)
 	args, err := item.Parse([]byte(call.Arguments))
 	var names []string
 	var swap replacement

@@ -170,7 +170,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		`{"arguments":["x\u001b[2J\u202e"]}`:        {"?? log\n", "   runs: git log 'x<U+001B>[2J<U+202E>'\n"},
 		`{}`:                                        {"?? log {}\n", "   runs: git log\n"},
 		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
-		`{"arguments":["one\ntwo"]}`:                {"?? log {", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
+		`{"arguments":["one\ntwo"]}`:                {"?? log\n", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
 		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
 		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   asked because a rule asks about log\n   y: run it, once\n"},
 	} {
