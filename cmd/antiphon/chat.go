@@ -244,6 +244,7 @@ type dialogue struct {
 	remembered int64             // the last entry whose message is in the history of prompts
 	moved      string            // why the session goes on elsewhere, or ""
 	halted     bool              // an operator asked the last run to stop
+	told       string            // why the last run ended early, if that was shown
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
 	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that
@@ -702,7 +703,7 @@ var chatCommands = []tui.Command{
 	{Name: "cost", Help: "show what this conversation used"},
 	{Name: "detach", Help: "while the agent works: leave it to workers, and leave"},
 	{Name: "edit", Arguments: "[N|code]", Help: "open the last reply, the one N before it, or its last code block in $EDITOR; what you change becomes the draft"},
-	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high; without LEVEL as the file says"},
+	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high, xhigh or max; without LEVEL as the file says"},
 	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
 	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
 	{Name: "fullscreen", Help: "use the whole screen, with scrolling, or go back; also Ctrl-X Ctrl-F"},

@@ -135,11 +135,36 @@ func (t *dialogue) help() {
 	for _, c := range chatCommands {
 		fmt.Fprintf(t.std.err, "  %-17s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
 	}
+	if t.chat.Plain {
+		fmt.Fprintln(t.std.err, "  Enter sends, Ctrl-D leaves; /keys lists all keys")
+		return
+	}
 	fmt.Fprintln(t.std.err, "  Enter sends, Esc stops the work and keeps all, Ctrl-D leaves; /keys lists all keys")
+}
+
+// plainKeys are the keys where nothing is redrawn.
+var plainKeys = []string{
+	"Enter                  sends; while the agent works, the line is the next prompt",
+	"\\ at the end           the next line goes on with this prompt",
+	"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
+	"Ctrl-C                 stops the work, and leaves; all is kept",
+	"Ctrl-D                 leaves, in an empty line",
+	"Ctrl-Z                 suspends the program",
 }
 
 // keys lists the keys.
 func (t *dialogue) keys() {
+	list := plainKeys
+	if !t.chat.Plain {
+		list = t.liveKeys()
+	}
+	for _, line := range list {
+		fmt.Fprintln(t.std.err, "  "+line)
+	}
+}
+
+// liveKeys are the keys of a terminal that is redrawn.
+func (t *dialogue) liveKeys() []string {
 	list := []string{
 		"Enter                  sends; while the agent works: queues, and Up takes it back into an empty draft",
 		"Alt-S                  says it to the work that is under way",
@@ -171,9 +196,7 @@ func (t *dialogue) keys() {
 	if own := t.env["ANTIPHON_BIND"]; own != "" {
 		list = append(list, "your own               "+printable(own))
 	}
-	for _, line := range list {
-		fmt.Fprintln(t.std.err, "  "+line)
-	}
+	return list
 }
 
 // model asks another model from now on.

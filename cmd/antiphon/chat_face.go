@@ -70,9 +70,9 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if err != nil {
 		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
 	}
-	pictures := pictureWay(env)
-	if !slices.Contains(tui.Pictures, pictures) {
-		return nil, usage(fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", pictures, strings.Join(tui.Pictures, ", ")))
+	pictures, err := pictureWay(env)
+	if err != nil {
+		return nil, err
 	}
 	motion := cmp.Or(env["ANTIPHON_MOTION"], motions[0])
 	if !slices.Contains(motions, motion) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,8 +72,9 @@ func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p 
 
 // pictureOptions returns what the environment says of pictures on a terminal.
 func pictureOptions(env environment) tui.Options {
+	how, _ := pictureWay(env) // the run has begun, so it is right
 	return tui.Options{
-		Pictures: pictureWay(env), Term: env["TERM"], Program: env["TERM_PROGRAM"],
+		Pictures: how, Term: env["TERM"], Program: env["TERM_PROGRAM"],
 		TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
 }
@@ -115,12 +117,15 @@ func generated(it item.Item) string {
 
 // pictureWay returns how a terminal shows pictures. A multiplexer does not know what the terminal
 // around it can.
-func pictureWay(env environment) string {
-	how := cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
-	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "" || env["ZELLIJ"] != "") {
-		return "blocks"
+func pictureWay(env environment) (how string, err error) {
+	how = cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
+	if !slices.Contains(tui.Pictures, how) {
+		return "", usage(fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", how, strings.Join(tui.Pictures, ", ")))
 	}
-	return how
+	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "" || env["ZELLIJ"] != "") {
+		return "blocks", nil
+	}
+	return how, nil
 }
 
 func (f *liveFace) picture(load func(width, height int) (image.Image, error)) error {

@@ -102,8 +102,8 @@ func TestPictureWay(t *testing.T) {
 		{environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
 		{environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
 	} {
-		if got := pictureWay(c.env); got != c.want {
-			t.Errorf("%v: %s, want %s", c.env, got, c.want)
+		if got, err := pictureWay(c.env); got != c.want || err != nil {
+			t.Errorf("%v: %s, %v, want %s", c.env, got, err, c.want)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	defer stop()
 	end := t.face.working(stop, t.steer(ctx))
 	defer end()
-	t.print.began, t.print.totals, t.print.failed = time.Now(), agent.Totals{}, 0
+	t.print.began, t.print.totals, t.print.failed, t.told = time.Now(), agent.Totals{}, 0, ""
 	t.print.picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
 	var said []item.Item
@@ -114,7 +114,10 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	case errors.Is(err, session.ErrLost):
 		return err
 	default:
-		fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error())), "\n", "\n   "))
+		said := t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error()
+		if said != t.told {
+			fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(said)), "\n", "\n   "))
+		}
 	}
 	return nil
 }
@@ -367,6 +370,7 @@ func (t *dialogue) follow(ev agent.Event) {
 		case session.Stopped:
 			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
 				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
+				t.told = b.Detail
 			}
 		}
 	case agent.SubagentEvent:

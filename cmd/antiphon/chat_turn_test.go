@@ -318,6 +318,27 @@ func TestQueuedAndStopped(t *testing.T) {
 	}
 }
 
+// TestFailureOnce proves that why a turn failed is shown once.
+func TestFailureOnce(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say {{output \"nothing\"}}\n")
+	if err := d.turn(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(screen.String(), "400 Bad Request"); got != 1 {
+		t.Errorf("it is shown %d times:\n%s", got, screen)
+	}
+}
+
+// TestKeysInPlainMode proves that where nothing is redrawn, no keys are listed that do nothing there.
+func TestKeysInPlainMode(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say Yes.\n")
+	d.chat.Plain = true
+	d.keys()
+	if got := screen.String(); strings.Contains(got, "Esc") || strings.Contains(got, "Ctrl-R") || !strings.Contains(got, "Ctrl-C                 stops the work, and leaves") {
+		t.Errorf("%s", got)
+	}
+}
+
 // TestDropSaid proves that /context drop takes a message of the person by its first line, also if that is a number, and
 // nothing if several begin with it.
 func TestDropSaid(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -298,6 +299,14 @@ func (c *completion) values(ctx context.Context, p *at, v *kong.Value) {
 		c.models()
 	case "base-url":
 		c.names(c.own.endpoints)
+	case "effort":
+		for _, one := range efforts {
+			c.add(one, "")
+		}
+	case "sandbox":
+		for _, one := range sandbox.Names() {
+			c.add(one, "")
+		}
 	case "profile":
 		for _, one := range (*endpoint.Table)(nil).Names() {
 			c.add(one, "")

@@ -64,6 +64,8 @@ func TestCompletion(t *testing.T) {
 		{[]string{"run", "--transport", ""}, "http continue websocket", ""},
 		{[]string{"run", "--transport=w"}, "--transport=websocket", ""},
 		{[]string{"run", "--profile", "ol"}, "ollama", "openai"},
+		{[]string{"chat", "--effort", ""}, "none low xhigh", ""},
+		{[]string{"run", "--sandbox", ""}, "read-only workspace full", ""},
 		{[]string{"run", ""}, "helper :files", "sessions"},
 		{[]string{"run", "helper", "--out", ""}, ":files", "helper"},
 		{[]string{"run", "-q", "h"}, "helper :files", ""},

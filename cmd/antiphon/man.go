@@ -36,6 +36,9 @@ func (c *manCommand) Run(std stdio, k *kong.Kong) error {
 		if len(c.Command) > 0 {
 			return usage(errors.New("--out writes the pages of all commands: leave the command out"))
 		}
+		if err := os.MkdirAll(c.Out, 0o755); err != nil { //nolint:gosec // manuals are for everybody
+			return err
+		}
 		return writePages(c.Out, k.Model.Node)
 	}
 	node, wrong := commandOf(k.Model.Node, c.Command)

@@ -34,7 +34,7 @@ func rendered(t *testing.T, page string) string {
 // TestManualPages: each command has a page that a real groff reads without a warning, and that
 // says what --help says.
 func TestManualPages(t *testing.T) {
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "share", "man1") // which is made
 	if o := programEnv(t, nil, "man", "--out", folder); o.code != exitOK || o.out != "" || o.err != "" {
 		t.Fatalf("%+v", o)
 	}

@@ -131,6 +131,9 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 			return err
 		}
 	}
+	if _, err := pictureWay(env); err != nil {
+		return err
+	}
 	cfg, err := c.config(env)
 	if err != nil {
 		return err
