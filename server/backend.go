@@ -13,7 +13,7 @@ import (
 )
 
 // Backend makes the responses that a [Server] serves. It may also implement
-// [Keeper], [Recaller], [Filer], [ChatChecker], [TokenCounter], [Compactor] and [ModelLister]; the server does not serve what its
+// [Keeper], [Recaller], [Filer], [ChatChecker], [TokenCounter], [CountSpender], [Compactor] and [ModelLister]; the server does not serve what its
 // backend does not implement. A backend must be safe for concurrent use.
 type Backend interface {
 	// Respond writes the response to a request. If it returns nil, the response is
@@ -144,6 +144,14 @@ type ChatChecker interface {
 type TokenCounter interface {
 	// CountTokens returns the number of input tokens.
 	CountTokens(ctx context.Context, r *Request) (int64, error)
+}
+
+// CountSpender is a [TokenCounter] for which counting may cost tokens.
+type CountSpender interface {
+	TokenCounter
+	// CountSpends reports whether counting the tokens of a request may cost some. Then the request
+	// is admitted as a response is, and CountTokens tells what it cost by [Spend].
+	CountSpends(r *Request) bool
 }
 
 // Compactor is a [Backend] that can replace a history by something shorter.

@@ -105,10 +105,10 @@ type Outcome struct {
 
 type spentKey struct{}
 
-// Spend reports to [Server].Admit what a [Compactor] has used: the Usage, Cost and Model of o. It
-// replaces what was reported before, and counts even if Compact then returns an error. ctx is the
-// context that Compact was called with; for others Spend does nothing. It must not be called by
-// several goroutines at once, nor after Compact has returned.
+// Spend reports to [Server].Admit what a [Compactor] or a [CountSpender] has used: the Usage, Cost
+// and Model of o. It replaces what was reported before, and counts even if Compact or CountTokens then
+// returns an error. ctx is the context that they were called with; for others Spend does nothing. It
+// must not be called by several goroutines at once, nor after they have returned.
 func Spend(ctx context.Context, o Outcome) {
 	if spent, ok := ctx.Value(spentKey{}).(*Outcome); ok {
 		spent.Usage, spent.Cost, spent.Model = o.Usage, o.Cost, o.Model

@@ -19,31 +19,59 @@ import (
 // countTokens serves POST /responses/input_tokens, which does not require a model.
 func (s *Server) countTokens(c *call) *Error {
 	return s.about(c, "none", func(r *Request) (object, error) {
-		n, err := s.Backend.(TokenCounter).CountTokens(c.r.Context(), r)
-		return &api.TokenCount{InputTokens: n}, err
+		counter := s.Backend.(TokenCounter)
+		if spends, ok := counter.(CountSpender); !ok || !spends.CountSpends(r) {
+			n, err := counter.CountTokens(c.r.Context(), r)
+			return &api.TokenCount{InputTokens: n}, err
+		}
+		count := new(api.TokenCount)
+		return count, s.spending(c.r.Context(), r, func(ctx context.Context, _ *Outcome) (err error) {
+			count.InputTokens, err = counter.CountTokens(ctx, r)
+			return err
+		})
 	})
 }
 
 // compact serves POST /responses/compact.
 func (s *Server) compact(c *call) *Error {
-	return s.about(c, "", func(r *Request) (object, error) {
-		done, wrong := s.letIn(c.r.Context(), r)
-		if wrong != nil {
-			return nil, wrong
-		}
-		var o Outcome
-		defer func() { done(o) }()
-		got, err := s.Backend.(Compactor).Compact(context.WithValue(c.r.Context(), spentKey{}, &o), r)
-		if err != nil {
-			if o.Cost != 0 || o.Usage != nil { // it was asked for all the same
-				o.ID, o.Status = s.newID("resp_"), item.StatusFailed
+	return s.about(c, "", func(r *Request) (made object, err error) {
+		err = s.spending(c.r.Context(), r, func(ctx context.Context, o *Outcome) error {
+			got, err := s.Backend.(Compactor).Compact(ctx, r)
+			if err != nil {
+				return err
 			}
-			return nil, err
-		}
-		got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
-		o.ID, o.Status, o.Usage = got.ID, item.StatusCompleted, cmp.Or(o.Usage, got.Usage)
-		return got, nil
+			got.ID, got.CreatedAt = cmp.Or(got.ID, s.newID("resp_")), cmp.Or(got.CreatedAt, int64(s.now()))
+			if o.ID, o.Usage = got.ID, cmp.Or(o.Usage, got.Usage); got.Usage == nil {
+				got.Usage = new(api.Usage)
+			}
+			got.Usage = new(wholeUsage(*got.Usage))
+			made = got
+			return nil
+		})
+		return made, err
 	})
+}
+
+// spending admits a request that makes no response and may cost tokens, and counts what f tells
+// by [Spend], also if f fails.
+func (s *Server) spending(ctx context.Context, r *Request, f func(context.Context, *Outcome) error) error {
+	done, wrong := s.letIn(ctx, r)
+	if wrong != nil {
+		return wrong
+	}
+	var o Outcome
+	defer func() { done(o) }()
+	err := f(context.WithValue(ctx, spentKey{}, &o), &o)
+	if o.ID == "" && (o.Cost != 0 || o.Usage != nil) {
+		o.ID = s.newID("resp_")
+	}
+	if o.ID != "" {
+		o.Status = item.StatusCompleted
+		if err != nil { // a model was asked all the same
+			o.Status = item.StatusFailed
+		}
+	}
+	return err
 }
 
 // about answers a request that does not make a response with the result of f. model

@@ -23,6 +23,7 @@ import (
 type upstreamFlags struct {
 	Upstream     []string `group:"who" sep:"none" placeholder:"[MODELS=]URL" help:"Serve the models of an endpoint. MODELS says which: a name, a beginning such as gpt-*, or a name in front such as local/. May be repeated; the next one with the same MODELS is asked if one cannot answer."`
 	UpstreamKey  []string `group:"who" name:"upstream-key" sep:"," placeholder:"NAME@HOST" help:"Send the key in the variable NAME to the upstreams at HOST. May be repeated. Default: $$OPENAI_API_KEY goes to a single upstream, or to the one at $$OPENAI_BASE_URL."`
+	Uncounted    []string `group:"who" sep:"," placeholder:"HOST" help:"Do not count the tokens of requests at the upstreams at HOST if they have no way to do it. Otherwise the model is asked for the shortest reply, which costs what the input costs. May be repeated."`
 	AccountIDs   bool     `group:"may" name:"account-ids" help:"Clients may name files, vector stores, containers, prompts and skills of the accounts at the upstreams by their ids. All clients share these accounts."`
 	UpstreamNote bool     `group:"who" name:"upstream-log" help:"Print a line for each response of an upstream: who was asked, and with what result."`
 }
@@ -33,6 +34,11 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 	keys, err := c.keys(env)
 	if err != nil {
 		return nil, err
+	}
+	for _, at := range c.Uncounted {
+		if !c.named(at) {
+			return nil, usage(fmt.Errorf("--uncounted: no --upstream is at %s", visible(at)))
+		}
 	}
 	for _, given := range c.Upstream {
 		models, address := splitUpstream(given)
@@ -60,7 +66,8 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 		} else if !link.Kept && !c.theirs(link, env, alone) {
 			config.Key, config.Account = endpoint.Key{}, ""
 		}
-		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config})
+		uncounted := slices.ContainsFunc(c.Uncounted, func(at string) bool { return strings.EqualFold(at, link.Host) })
+		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config, Uncounted: uncounted})
 	}
 	return list, nil
 }
@@ -86,6 +93,15 @@ func (c *upstreamFlags) theirs(l *host.Link, env environment, alone bool) bool {
 	return err == nil && wrong == nil && own.Scheme == at.Scheme && strings.EqualFold(own.Host, at.Host)
 }
 
+// named reports whether an upstream is at a host.
+func (c *upstreamFlags) named(host string) bool {
+	return slices.ContainsFunc(c.Upstream, func(given string) bool {
+		_, address := splitUpstream(given)
+		parsed, err := url.Parse(address)
+		return err == nil && strings.EqualFold(parsed.Host, host)
+	})
+}
+
 // keys returns the keys by host.
 func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
 	keys := map[string]endpoint.Key{}
@@ -97,12 +113,7 @@ func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
 		if env[name] == "" {
 			return nil, usage(fmt.Errorf("--upstream-key: the variable %s is not set", visible(name)))
 		}
-		named := func(u string) bool {
-			_, address := splitUpstream(u)
-			parsed, err := url.Parse(address)
-			return err == nil && strings.EqualFold(parsed.Host, at)
-		}
-		if !slices.ContainsFunc(c.Upstream, named) {
+		if !c.named(at) {
 			return nil, usage(fmt.Errorf("--upstream-key: no --upstream is at %s", visible(at)))
 		}
 		keys[strings.ToLower(at)] = endpoint.NewKey(env[name])

@@ -53,7 +53,17 @@ func gatewayOf(t *testing.T, env []string, args ...string) (base, said string) {
 
 func askGateway(t *testing.T, base, body string) string {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/responses", strings.NewReader(body))
+	status, text := post(t, base+"/responses", body)
+	if status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	return text
+}
+
+// post sends JSON to a server, and returns its answer.
+func post(t *testing.T, url, body string) (status int, text string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +75,11 @@ func askGateway(t *testing.T, base, body string) string {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%d %s %v", resp.StatusCode, text, err)
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%d %s %v", resp.StatusCode, b, err)
 	}
-	return string(text)
+	return resp.StatusCode, string(b)
 }
 
 // getText reads what a server has at a URL.
@@ -165,6 +175,21 @@ func TestServeFilesBeside(t *testing.T) {
 	}
 }
 
+// Tokens are counted by asking for a reply, and not at the hosts that --uncounted names.
+func TestServeUpstreamCounts(t *testing.T) {
+	one, two := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."}), agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
+	base, _ := gatewayOf(t, nil, "--api", "chat", "--upstream", "one="+one.URL, "--upstream", "two="+two.URL,
+		"--uncounted", strings.TrimSuffix(strings.TrimPrefix(two.URL, "http://"), "/v1"))
+	for model, want := range map[string]int{"one": http.StatusOK, "two": http.StatusBadRequest} {
+		if status, text := post(t, base+"/responses/input_tokens", `{"model":"`+model+`","input":"How many?"}`); status != want || strings.Contains(text, `"input_tokens":0`) {
+			t.Errorf("%s: %d %s", model, status, text)
+		}
+	}
+	if n, m := len(one.Requests()), len(two.Requests()); n != 1 || m != 0 {
+		t.Errorf("%d and %d requests", n, m)
+	}
+}
+
 // Mistakes are told before anything listens.
 func TestServeUpstreamRefuses(t *testing.T) {
 	for _, tt := range []struct {
@@ -176,6 +201,7 @@ func TestServeUpstreamRefuses(t *testing.T) {
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "MINE@127.0.0.1:1"}, "MINE is not set"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH"}, "NAME@HOST"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH@elsewhere"}, "no --upstream is at elsewhere"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--uncounted", "elsewhere"}, "no --upstream is at elsewhere"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--api", "soap"}, "soap"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--profile", "soap"}, "soap"},
 	} {

@@ -1003,6 +1003,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Recaller]()},
 	{"server", reflect.TypeFor[server.ChatChecker]()},
 	{"server", reflect.TypeFor[server.TokenCounter]()},
+	{"server", reflect.TypeFor[server.CountSpender]()},
 	{"server", reflect.TypeFor[server.Compactor]()},
 	{"server", reflect.TypeFor[server.ModelLister]()},
 	{"server", reflect.TypeFor[server.Model]()},

@@ -36,6 +36,9 @@ type Upstream struct {
 	Dialect dialect.Dialect
 	// Config says where the upstream is. Its key goes to no other host.
 	Config *dialect.Config
+	// Uncounted refuses to count the tokens of a request if the upstream has no way to do it.
+	// Otherwise the model is asked for the shortest reply, which costs what the input costs.
+	Uncounted bool
 }
 
 // Backend is a [server.Backend] that asks upstreams. Set the fields before the first
@@ -441,6 +444,11 @@ func (m *meter) hear(ev *api.Event) {
 	m.bytes += len(ev.Delta)
 }
 
+// tokens estimates the tokens of the answer.
+func (m *meter) tokens() int64 {
+	return int64((m.bytes + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
+}
+
 // asking returns a context for requests to an upstream, and what tells whether the last one may have
 // been received and not been refused. It is not while there is no connection for it, nor between a
 // refusal and the next attempt.
@@ -479,7 +487,7 @@ func (p *passage) estimate(u *upstream, req *api.Request, made *meter) {
 	for _, it := range p.r.Items[:history] {
 		in += estimate.Tokens(it.JSON())
 	}
-	out := int64((made.bytes + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
+	out := made.tokens()
 	p.used(u, req, &api.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out})
 	p.w.Model = cmp.Or(p.w.Model, req.Model)
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/estimate"
 )
 
-// CountTokens implements [server.TokenCounter]. Only an upstream that counts itself can
-// tell the number: nothing is estimated.
+// CountTokens implements [server.TokenCounter]. Nothing is estimated: an upstream that does not
+// count is asked for a reply that is as short as it can be, and says with it what it read.
 func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, error) {
 	if r == nil || r.Request == nil {
 		return 0, errNothing
@@ -29,22 +30,85 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 		return 0, err
 	}
 	u := list[0]
-	client, counts := u.model.(*responses.Client)
-	if !counts || u.profile().InputTokens == endpoint.No {
+	client := u.counter()
+	if client == nil && u.Uncounted {
 		return 0, cannot("count tokens")
 	}
 	req, _, err := b.shape(r, u)
 	if err != nil {
 		return 0, b.told(err, r)
 	}
-	n, err := client.CountTokens(ctx, req)
-	if absent(err) {
+	if client != nil {
+		n, err := client.CountTokens(ctx, req)
+		switch {
+		case err == nil:
+			return n, nil
+		case !absent(err):
+			return 0, b.told(err, r)
+		case u.Uncounted:
+			return 0, cannot("count tokens")
+		}
+	}
+	req.MaxOutputTokens = new(max(1, int64(u.profile().MinOutputTokens)))
+	got, err := b.beside(endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget()), u, req)
+	switch {
+	case err != nil:
+		return 0, b.told(err, r)
+	case got.Usage == nil || got.Usage.InputTokens == 0:
 		return 0, cannot("count tokens")
 	}
-	if err != nil {
-		return 0, b.told(err, r)
+	return got.Usage.InputTokens, nil
+}
+
+// CountSpends implements [server.CountSpender].
+func (b *Backend) CountSpends(r *server.Request) bool {
+	if r == nil || r.Request == nil {
+		return false
 	}
-	return n, nil
+	list, err := b.candidates(r.Model)
+	return err == nil && !list[0].Uncounted && (list[0].counter() == nil || list[0].profile().InputTokens != endpoint.Yes)
+}
+
+// counter returns the client of an upstream that may have a way to count tokens, or nil.
+func (u *upstream) counter() *responses.Client {
+	if client, ok := u.model.(*responses.Client); ok && u.profile().InputTokens != endpoint.No {
+		return client
+	}
+	return nil
+}
+
+// beside asks an upstream for something that is not passed on. What it used is told: if the
+// answer broke off, as an estimate.
+func (b *Backend) beside(ctx context.Context, u *upstream, req *api.Request) (*api.Response, error) {
+	ctx, meta := endpoint.WithMeta(ctx)
+	ctx, asked := asking(ctx, meta)
+	var acc api.Accumulator
+	made := meter{}
+	for ev, err := range u.model.Stream(ctx, req) {
+		if err != nil {
+			r, _ := acc.Response()
+			if r.Usage == nil && (made.begun || ctx.Err() != nil && asked() && !errors.As(err, new(*endpoint.RefusedError))) {
+				r.Usage = guessed(req, &made)
+			}
+			b.spent(ctx, u, req.Model, r.Usage)
+			return nil, err
+		}
+		made.hear(&ev)
+		_, _ = acc.Add(ev) // what cannot be read is missed by the caller
+	}
+	r, ended := acc.Response()
+	b.spent(ctx, u, req.Model, r.Usage)
+	if !ended {
+		return nil, &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
+	}
+	return r, nil
+}
+
+// guessed estimates what an answer used that broke off.
+func guessed(req *api.Request, made *meter) *api.Usage {
+	text, _ := req.AppendJSON(nil) // what cannot be written was not sent
+	in, out := estimate.Tokens(string(text)), made.tokens()
+	return &api.Usage{InputTokens: in, OutputTokens: out, TotalTokens: in + out}
 }
 
 // cannot refuses what an upstream does not have.
@@ -96,7 +160,7 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacte
 	return got, nil
 }
 
-// spent tells what a compaction cost.
+// spent tells what a compaction or a count cost.
 func (b *Backend) spent(ctx context.Context, u *upstream, model string, used *api.Usage) {
 	server.Spend(ctx, server.Outcome{Usage: used, Cost: b.cost(u, model, used), Model: model})
 }
@@ -121,17 +185,12 @@ func (b *Backend) summarize(ctx context.Context, u *upstream, req *api.Request) 
 		}
 	}
 	ask := &api.Request{Model: req.Model, Instructions: summaryTask, Input: item.NewList(item.User(text.String()))}
-	var acc api.Accumulator
-	for ev, err := range u.model.Stream(ctx, ask) {
-		if err != nil {
-			return nil, err
-		}
-		_, _ = acc.Add(ev) // what cannot be read is missed below
+	r, err := b.beside(ctx, u, ask)
+	if err != nil {
+		return nil, err
 	}
-	r, ended := acc.Response()
-	b.spent(ctx, u, req.Model, r.Usage)
 	summary := strings.TrimSpace(r.Text())
-	if !ended || r.Status == item.StatusIncomplete || summary == "" {
+	if r.Status == item.StatusIncomplete || summary == "" {
 		return nil, &server.Error{Status: 502, Code: "server_error", Message: "The model's server cannot compact, and the model wrote no whole summary."}
 	}
 	packed, err := server.Pack(append(output, item.User(summaryHead+summary)))

@@ -4,13 +4,19 @@
 package gateway_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
 // Items of the past that an upstream does not know become text, or are left out with a
@@ -94,9 +100,9 @@ func TestLocalServers(t *testing.T) {
 	}
 }
 
-// An upstream that does not compact has the model write a summary, and one that does not
-// count is not guessed for.
-func TestCompactAndCount(t *testing.T) {
+// An upstream that does not compact has the model write a summary. The usage has all that the
+// schema wants, though the upstream says less.
+func TestCompact(t *testing.T) {
 	local := agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats."})
 	w := serving(t, open(t, local.URL, true))
 	c := w.typed()
@@ -114,9 +120,75 @@ func TestCompactAndCount(t *testing.T) {
 	if sent := string(local.Requests()[0].Body); !strings.Contains(sent, "They float.") {
 		t.Errorf("sent %s", sent)
 	}
-	status, _, body := w.ask(http.MethodPost, "/responses/input_tokens", `{"model":"m","input":"a"}`)
-	if status != http.StatusBadRequest || !strings.Contains(body, "cannot count tokens") {
-		t.Errorf("%d %s", status, body)
+	_, _, body := w.ask(http.MethodPost, "/responses/compact", `{"model":"m","input":"a"}`)
+	apispec.Load(t).Check(t, "CompactResource", []byte(body))
+}
+
+// An upstream that does not count tokens is asked for the least output, and says what it read. With
+// Uncounted it is not asked, and nothing is guessed.
+func TestCount(t *testing.T) {
+	for _, chat := range []bool{true, false} {
+		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
+		w := serving(t, open(t, local.URL, chat))
+		ask := `{"model":"m","input":[{"role":"user","content":"How many?"}],"instructions":"Be brief."}`
+		status, _, body := w.ask(http.MethodPost, "/responses/input_tokens", ask)
+		list := local.Requests()
+		if len(list) != 1 {
+			t.Fatalf("chat %v: %d requests, %d %s", chat, len(list), status, body)
+		}
+		if want := fmt.Sprintf(`"input_tokens":%d`, list[0].Input); status != http.StatusOK || !strings.Contains(body, want) || list[0].Input == 0 {
+			t.Errorf("chat %v: %d %s, want %s", chat, status, body, want)
+		}
+		least := map[bool]string{true: `"max_tokens":16`, false: `"max_output_tokens":16`}[chat] // of an unknown server
+		for _, want := range []string{least, "How many?", "Be brief."} {
+			if sent := string(list[0].Body); !strings.Contains(sent, want) {
+				t.Errorf("chat %v: sent %s, which lacks %s", chat, sent, want)
+			}
+		}
+		quiet := open(t, local.URL, chat)
+		quiet.Uncounted = true
+		status, _, body = serving(t, quiet).ask(http.MethodPost, "/responses/input_tokens", ask)
+		if status != http.StatusBadRequest || !strings.Contains(body, "cannot count tokens") || len(local.Requests()) != 1 {
+			t.Errorf("chat %v: %d %s", chat, status, body)
+		}
+	}
+}
+
+// A count is admitted and told as a response is, if the upstream was asked for a reply, and so is a
+// summary; also those whose answer breaks off. A count that costs nothing is not admitted.
+func TestBesideSpends(t *testing.T) {
+	cut := func(int) int { return 1 }
+	whole, broken := agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats."}), agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats.", Break: cut})
+	counts := agenttest.NewServer(t)
+	counts.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Raw(200, "application/json", `{"object":"response.input_tokens","input_tokens":42}`)
+	})
+	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, whole.URL, true), open(t, broken.URL, true), open(t, counts.URL, false)}}
+	b.Upstreams[0].Models, b.Upstreams[1].Models, b.Upstreams[2].Models = "whole", "broken", "counts"
+	b.Upstreams[2].Config.Profile = &endpoint.Profile{InputTokens: endpoint.Yes}
+	var got []server.Outcome
+	w := &world{t: t, b: b}
+	w.serve(&server.Server{Backend: b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+		return func(o server.Outcome) { got = append(got, o) }, nil
+	}})
+	defer w.end()
+	for _, tt := range []struct{ model, path, status string }{
+		{"whole", "/responses/input_tokens", "completed"},
+		{"whole", "/responses/compact", "completed"},
+		{"broken", "/responses/input_tokens", "failed"},
+		{"broken", "/responses/compact", "failed"},
+		{"counts", "/responses/input_tokens", ""},
+	} {
+		got = nil
+		status, _, body := w.ask(http.MethodPost, tt.path, `{"model":"`+tt.model+`","input":"Tell me about boats."}`)
+		switch {
+		case tt.status == "":
+			if len(got) != 0 || !strings.Contains(body, "42") {
+				t.Errorf("%v: %+v %d %s", tt, got, status, body)
+			}
+		case len(got) != 1 || got[0].Status != tt.status || got[0].ID == "" || got[0].Usage == nil || got[0].Usage.InputTokens == 0 || got[0].Model != tt.model:
+			t.Errorf("%v: %+v %d %s", tt, got, status, body)
+		}
 	}
 }
 
