@@ -170,8 +170,23 @@ func (l *logReader) mark(e chatmd.Element) {
 		l.decision(e)
 	case chatmd.NoticeTag:
 		l.add(session.Noticed{Turn: int(l.number(e, "turn")), Kind: e.Value("kind"), ItemID: e.Value("item_id"), CallID: e.Value("tool_call_id"), Text: e.Value("text")})
+	case chatmd.OwnTag:
+		l.own()
 	case chatmd.NestedTag:
 		l.add(session.SubagentUsage{CallID: e.Value("tool_call_id"), Turns: int(l.number(e, "turns")), Tokens: l.number(e, "tokens"), Cost: l.cost(e)})
+	}
+}
+
+// own reads the mark that the message directly before it is the run's own. Behind
+// anything else it lost its message, and says nothing.
+func (l *logReader) own() {
+	last := len(l.bodies) - 1
+	if last < 0 || l.strange || l.from[last].strange {
+		return
+	}
+	if b, ok := l.bodies[last].(session.InputItem); ok && b.Item.Type() == item.TypeMessage {
+		b.Own = true
+		l.bodies[last] = b
 	}
 }
 

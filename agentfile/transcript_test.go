@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -399,5 +400,43 @@ func TestTranscriptBrokeOff(t *testing.T) {
 	f, s = open(t, path, out)
 	if input := nextRequest(t, f, s); input != nil {
 		t.Errorf("answered by hand: %v", input)
+	}
+}
+
+// TestTranscriptOwn proves that a transcript tells what a run said to the model from what
+// a person said, and that a mark which lost its message says nothing about another one.
+func TestTranscriptOwn(t *testing.T) {
+	owns := func(s *session.Session) (list []string) {
+		for e := range s.Entries() {
+			if b, ok := e.Body.(session.InputItem); ok {
+				m, err := item.As[item.Message](b.Item)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, fmt.Sprintf("%s %t", m.Content.Display(), b.Own))
+			}
+		}
+		return list
+	}
+	dir := t.TempDir()
+	path, out := write(t, prompt, dir, "agent.md"), filepath.Join(dir, "talk.md")
+	_, s := open(t, path, out)
+	appendTo(t, s, session.RunStarted{}, session.InputItem{Item: item.User("How many?")}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Turn: 1, Item: item.Assistant("many")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+		session.InputItem{Item: item.User("It is not a number."), Own: true}, session.TurnStarted{Turn: 2},
+		session.OutputItem{Turn: 2, Item: item.Assistant("3")}, session.TurnEnded{Turn: 2, Status: item.StatusCompleted})
+	_, s = open(t, path, out)
+	if d := cmp.Diff([]string{"Be brief. false", "What is there? false", "How many? false", "It is not a number. true"}, owns(s)); d != "" {
+		t.Error(d)
+	}
+	appendTo(t, s, session.InputItem{Item: item.User("And who?")})
+	edited := regexp.MustCompile(`(?s)<user>[^<]*It is not a number\.[^<]*</user>\n`).ReplaceAllString(read(t, out), "")
+	if edited == read(t, out) {
+		t.Fatal("the message is not in the transcript as expected")
+	}
+	write(t, edited, out)
+	_, s = open(t, path, out)
+	if d := cmp.Diff([]string{"Be brief. false", "What is there? false", "How many? false", "And who? false"}, owns(s)); d != "" {
+		t.Error(d)
 	}
 }

@@ -96,7 +96,7 @@ func (c *compiler) topElement(n *node) {
 		build = unread(n)
 	case "script", "shell_access", "moderator_runtime":
 		c.notBuilt(n, "<"+n.tag+">")
-	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag:
+	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag, OwnTag:
 		c.mark(n)
 	case "tool_call":
 		build = c.call(n)

@@ -23,6 +23,9 @@ const (
 	// NestedTag records the totals of a run that a call started or, without a call, of
 	// an agent in a message.
 	NestedTag = "nested"
+	// OwnTag stands directly behind a message that the run wrote, to tell the model about
+	// its answer or its call: nobody said it.
+	OwnTag = "own"
 )
 
 // Values of the attribute state of a [CallTag].
@@ -70,7 +73,7 @@ const decisionKinds = DecisionCollapsed + " " + DecisionSuperseded + " " + Decis
 // IsMark reports whether the tag is the tag of a mark.
 func IsMark(tag string) bool {
 	switch tag {
-	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag:
+	case RunTag, TurnTag, TurnEndTag, CallTag, DecisionTag, NoticeTag, NestedTag, OwnTag:
 		return true
 	}
 	return false

@@ -28,7 +28,7 @@ func Recover(src []byte) int {
 
 // writtenTags are the elements that Append and AppendMark write.
 const writtenTags = "user system developer assistant tool_call tool_response reasoning item " +
-	RunTag + " " + TurnTag + " " + TurnEndTag + " " + CallTag + " " + DecisionTag + " " + NoticeTag + " " + NestedTag
+	RunTag + " " + TurnTag + " " + TurnEndTag + " " + CallTag + " " + DecisionTag + " " + NoticeTag + " " + NestedTag + " " + OwnTag
 
 // torn reports whether the tail of a file, which is the beginning of an element, is
 // the beginning of something that Append writes.

@@ -61,6 +61,7 @@ var tags = map[string]struct {
 	DecisionTag: {emptyMode, "kind items by reason member kept content failure before after usage cost"},
 	NoticeTag:   {emptyMode, "kind turn item_id tool_call_id text"},
 	NestedTag:   {emptyMode, "tool_call_id turns tokens cost"},
+	OwnTag:      {emptyMode, ""},
 
 	"script":            {opaqueMode, ""},
 	"shell_access":      {opaqueMode, ""},

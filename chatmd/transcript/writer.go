@@ -99,7 +99,11 @@ func (w Writer) Append(dst []byte, e session.Entry, element func(dst []byte, it 
 	case session.TurnEnded:
 		return w.turnEnded(dst, b)
 	case session.InputItem:
-		return w.item(dst, b.Item, false, element)
+		next, dst, err := w.item(dst, b.Item, false, element)
+		if err == nil && b.Own {
+			dst = chatmd.AppendMark(dst, chatmd.OwnTag)
+		}
+		return next, dst, err
 	case session.OutputItem:
 		return w.item(dst, b.Item, true, element)
 	case session.CallOutput:
