@@ -6,6 +6,7 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/item"
@@ -18,15 +19,19 @@ import (
 // API takes only a screenshot for a computer call, and only definitions for a search for
 // tools.
 
-// The messages for the model. They are in brackets, as no person wrote them.
+// The messages for the model. They are in brackets, as no person wrote them, and each line of
+// the tool's text is marked, so that it cannot close them and go on as the person.
 const (
-	aboutDropped = "[Your call of the tool %s with %s has no screenshot, so it is left out of this conversation. Its result:\n\n%s]"
-	aboutOutput  = "[The result of your call of the tool %s with %s, besides its output above:\n\n%s]"
+	aboutDropped = "[Your call of the tool %s with %s has no screenshot, so it is left out of this conversation. Its result, in lines that begin with >:\n\n> %s\n]"
+	aboutOutput  = "[The result of your call of the tool %s with %s, besides its output above, in lines that begin with >:\n\n> %s\n]"
 	noScreenshot = "The tool returned no image."
 )
 
 // maxQuoted bounds the arguments that a message repeats, in bytes.
 const maxQuoted = 2 << 10
+
+// marked marks the lines behind the first one.
+var marked = strings.NewReplacer("\r\n", "\r\n> ", "\n", "\n> ", "\r", "\r> ")
 
 // recordNoted records entries that end a call, and the message for the model in the same
 // append. BeforeInput hooks do not see the message: AfterTool hooks have seen the text.
@@ -41,7 +46,7 @@ func (r *Run) recordNoted(call item.Item, text string, bodies ...session.Body) e
 		arguments = fmt.Sprintf("%d bytes of arguments", len(arguments))
 	}
 	r.shown.given = append(r.shown.given, r.nextSeq()+int64(len(bodies)))
-	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, arguments, text)), Own: true})...)
+	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, arguments, marked.Replace(text))), Own: true})...)
 }
 
 // unsentText returns the text of an output for the model.
