@@ -120,13 +120,15 @@ const agentInMessage = "<agent>"
 // guardsName is the name of the agents that guards ask.
 const guardsName = "<guards>"
 
+var errNoSession = errors.New("agent: the *Session is nil: make one by session.New or session.Open")
+
 // AccountOf returns the account of a session. It reads the sessions of its subagents, and
 // includes subagents that a crash interrupted. If one of these sessions cannot be read,
 // the account counts it with the agent that it is inside of, without its tools and models,
 // and AccountOf returns the account and an error.
 func AccountOf(ctx context.Context, s *session.Session) (*Account, error) {
 	if s == nil {
-		return nil, errors.New("agent: the session is nil")
+		return nil, errNoSession
 	}
 	a := new(Account)
 	for _, e := range s.Log() {

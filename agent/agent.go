@@ -123,7 +123,7 @@ type Agent struct {
 	// If the context carries a budget (see [endpoint.WithBudget]), it applies
 	// instead, to the whole run.
 	Retry endpoint.Retry
-	// Parallel bounds the number of concurrent calls: 0 means 8. A request with
+	// Parallel bounds the number of concurrent calls: 0 means 8, and below 0 means 1. A request with
 	// parallel_tool_calls false sets it to 1. If it is more than 1, a call that waits
 	// for its tool's rate lets another one take its place.
 	Parallel int
@@ -288,6 +288,20 @@ func (l *Limits) check() error {
 	}
 	if l.MaxRepeats == 1 {
 		return errors.New("agent: Limits.MaxRepeats is 1, which would stop at the first call: a call that is made once is not a repetition, so set 2 or more, or 0 for no limit")
+	}
+	return nil
+}
+
+// checkOutput returns an error for a limit of outputs that is not one. A small one is raised.
+func checkOutput(p *output.Policy) error {
+	for name, l := range map[string]*output.Limit{"Limit": p.Limit, "PerTurn": p.PerTurn, "Usual": p.Usual} {
+		if l == nil {
+			continue
+		}
+		known := output.Limit{Bytes: min(l.Bytes, 0), Tokens: min(l.Tokens, 0), Mode: l.Mode}
+		if err := known.Check(); err != nil {
+			return fmt.Errorf("agent: Output.%s: %w", name, err)
+		}
 	}
 	return nil
 }

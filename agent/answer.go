@@ -106,6 +106,9 @@ func (a *Answer) check(req *api.Request) error {
 	if a.Schema.JSON() == "" {
 		return errors.New("agent: Answer has no Schema: set it with tool.NewSchema or tool.ParseSchema, or call RunAs")
 	}
+	if a.Name != "" && tool.CheckName(a.Name) != nil {
+		return fmt.Errorf("agent: Answer.Name is %q: want 1 to 64 letters, digits, '_' and '-'", a.Name)
+	}
 	if kind := a.Schema.Kind(); kind != "" && kind != "object" && !a.Instruct {
 		return fmt.Errorf("agent: Answer.Schema is of type %s, and endpoints accept an object: make the answer a member of an object, set Instruct, or call RunAs, which does the former", kind)
 	}

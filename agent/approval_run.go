@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -435,6 +436,7 @@ func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.C
 	d, err := Decision{}, ErrNobody
 	if p.Approver != nil {
 		d, err = p.Approver(ctx, ApprovalRequest{Session: in, Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call, annotations), Command: commandOf(t, call), Sandbox: sandboxOf(t, call), tool: t})
+		err = nils.Err(err)
 		a.Definition = definitionOf(t, call.Name, annotations.Origin)
 		d.Remember = bind(d.Remember, call.Name, a.Definition)
 	}

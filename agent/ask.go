@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -302,7 +303,7 @@ func (l *listener) listen(inner context.Context) (shown bool, failure, err error
 	}
 	for ev, err := range r.telling(streamOf(r.asks, r.agent.Model, r.parts(l.seen.Request))) {
 		if err != nil {
-			l.failure = err
+			l.failure = nils.Err(err)
 			break
 		}
 		if !l.event(&ev) {

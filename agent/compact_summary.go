@@ -13,6 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -173,7 +174,7 @@ func (w *writer) ask(ctx context.Context, task, text string) (string, error) {
 			_, err = acc.Add(ev)
 		}
 		if err != nil {
-			failure = err
+			failure = nils.Err(err)
 			break
 		}
 		if apiErr, ok := ev.Err(); ok {

@@ -117,6 +117,9 @@ func (e *DecisionError) Unwrap() error { return e.Err }
 // PendingApprovals returns the pending approvals in a session's log, including those of
 // subagents.
 func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApproval, error) {
+	if s == nil {
+		return nil, errNoSession
+	}
 	state := fold(s)
 	var list []PendingApproval
 	for _, c := range state.View().Open() {

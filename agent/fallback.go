@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -187,6 +188,7 @@ func (f Fallback) attempt(ctx context.Context, req *api.Request, i int, yield fu
 	}
 	budget := (&Agent{Retry: c.Retry}).retryBudget(c.Model)
 	for ev, err := range streamOf(endpoint.WithBudget(ctx, budget), c.Model, &own) {
+		err = nils.Err(err)
 		switch {
 		case err != nil && shown:
 			yield(ev, err)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -266,7 +267,7 @@ func (c *check) run(ctx context.Context) answer {
 			answered <- a
 		}()
 		trip, err := c.ask(own, c.call)
-		returned = true
+		err, returned = nils.Err(err), true
 		if trip == nil {
 			trip = tripped(err)
 		}

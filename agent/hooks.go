@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -232,7 +233,7 @@ func guarded(of *Hooks, name string, hook func() error) (err error) {
 			err = &HookError{Hook: name, Name: of.Name, Err: fmt.Errorf("it panicked: %v", v), Stack: debug.Stack()}
 		}
 	}()
-	if err := hook(); err != nil {
+	if err := nils.Err(hook()); err != nil {
 		return &HookError{Hook: name, Name: of.Name, Err: err}
 	}
 	return nil

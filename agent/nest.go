@@ -22,7 +22,7 @@ import (
 // nest makes a tool whose calls are subagents. The tool is marked as one that only
 // reads, because the tools that the subagent calls are judged on their own.
 func nest[In any](name, description string, opts []tool.Option, run func(ctx context.Context, sc *scope, in In) (tool.Result, error)) (tool.Tool, error) {
-	opts = append([]tool.Option{tool.ReadOnly(), tool.Subagent()}, opts...)
+	opts = append(slices.Clip(opts), tool.ReadOnly(), tool.Subagent())
 	return tool.New(name, description, func(ctx context.Context, in In) (tool.Result, error) {
 		sc, ok := ctx.Value(scopeKey{}).(*scope)
 		if !ok {

@@ -458,6 +458,9 @@ func (r *Run) checkAgent(a *Agent) error {
 	if err := a.Compaction.check(); err != nil {
 		return err
 	}
+	if err := checkOutput(&a.Output); err != nil {
+		return err
+	}
 	switch f := a.Model.(type) {
 	case Fallback:
 		if err := f.check(&a.Request); err != nil {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -26,7 +27,7 @@ func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*t
 	if a.ToolSource != nil {
 		var err error
 		if found, err = a.ToolSource(ctx); err != nil {
-			return nil, nil, fmt.Errorf("agent: cannot get the tools: %w", err)
+			return nil, nil, fmt.Errorf("agent: cannot get the tools: %w", nils.Err(err))
 		}
 	}
 	if set != nil && slices.EqualFunc(found, had, sameTool) {

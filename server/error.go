@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -57,6 +58,7 @@ func unreadable(err error) *Error {
 // failure returns the error for the client. An error that is not an [Error] is only
 // logged, because its text may not be meant for clients.
 func (s *Server) failure(err error) *Error {
+	err = nils.Err(err) // of a TokenCounter, for example
 	var e *Error
 	if !errors.As(err, &e) {
 		s.logf("antiphon server: %v", err)

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -130,9 +131,9 @@ func (s *Server) respond(j *job) (err error) {
 		}
 	}()
 	if j.resume != nil {
-		return j.resume.Resume(j.ctx, j.rec.ID(), j.w)
+		return nils.Err(j.resume.Resume(j.ctx, j.rec.ID(), j.w))
 	}
-	return s.Backend.Respond(j.ctx, j.r, j.w)
+	return nils.Err(s.Backend.Respond(j.ctx, j.r, j.w))
 }
 
 // admit determines the id of a response. An id that the backend asked for may belong

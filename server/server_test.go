@@ -41,6 +41,7 @@ func TestBackendErrors(t *testing.T) {
 		{"refused", func(context.Context, *server.Request, *server.Writer) error { return refusal }, 429, `Too many.`, ""},
 		{"broken", func(context.Context, *server.Request, *server.Writer) error { return secret }, 500, `"server_error"`, "db.internal"},
 		{"panic", func(context.Context, *server.Request, *server.Writer) error { panic("oh no") }, 500, `"server_error"`, "oh no"},
+		{"nil refusal", func(context.Context, *server.Request, *server.Writer) error { return (*server.Error)(nil) }, 500, `"server_error"`, "a nil *server.Error"},
 		{"late refusal", func(_ context.Context, _ *server.Request, w *server.Writer) error {
 			_ = w.Text("so far")
 			return refusal

@@ -6,6 +6,7 @@ package tool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -289,5 +290,23 @@ func TestFragileResult(t *testing.T) {
 	}
 	if _, err := NewSchema[struct{ F fragile }](); err == nil || !strings.Contains(err.Error(), "panicked on the zero value") {
 		t.Error(err)
+	}
+}
+
+// muteError is an error whose text cannot be got of a nil pointer.
+type muteError struct{ text string }
+
+func (e *muteError) Error() string { return e.text }
+
+// A tool that returns a nil pointer as an error fails its call, and nothing else. T15 G8
+func TestErrorWithoutText(t *testing.T) {
+	for _, err := range []error{(*muteError)(nil), (*PanicError)(nil), (*NotYet)(nil), (*ArgumentsError)(nil), fmt.Errorf("w: %w", (*NotYet)(nil))} {
+		for _, opts := range [][]Option{{ReadOnly()}, {Polling()}, {Idempotent(), Retries(Retry{Max: 1, Wait: time.Nanosecond})}} {
+			s := mustSet(t, textTool("p", func(context.Context) (string, error) { return "half", err }, opts...))
+			o := s.Invoke(t.Context(), Call{Name: "p"}, output.Policy{})
+			if !o.Failed || o.NotYet != nil || !strings.Contains(o.Content.Text, "nil") || !strings.Contains(o.Content.Text, "half") && o.Failure != Panicked {
+				t.Errorf("%T: %+v", err, o)
+			}
+		}
 	}
 }

@@ -341,6 +341,7 @@ func (e *entry) run(ctx context.Context, call Call, done chan<- ran) {
 		done <- r
 	}()
 	r.res, r.err = e.settle(ctx, call)
+	r.err = nils.Err(r.err)
 }
 
 // errUnknownFate is wrapped by the error of a call that was started before and that
