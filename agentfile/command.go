@@ -104,21 +104,23 @@ func (f *fixed) Annotations() tool.Annotations {
 	a := f.inner.Annotations()
 	parts := append(slices.Clone(f.first), a.Origin.Identity)
 	for _, s := range f.scripts {
-		parts = append(parts, s.Hash)
+		if s.Hash != "" {
+			parts = append(parts, s.Hash)
+		}
 	}
 	a.Origin.Identity = strings.Join(parts, "\x00")
 	return a
 }
 
 // Approval returns the verdict of run_command on the whole command. If a script has changed
-// since the agent's file was read, it asks. K6
+// since the agent's file was read, or is new, it asks. K6
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {
 		return "", ""
 	}
 	verdict, reason = f.inner.Approval(whole, rules)
-	if what := changed(f.scripts); what != "" && verdict != session.Deny {
+	if what := cmp.Or(changed(f.scripts), appeared(f.scripts)); what != "" && verdict != session.Deny {
 		return session.Ask, what
 	}
 	return verdict, reason

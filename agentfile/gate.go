@@ -57,12 +57,13 @@ type gate struct {
 	// hashes are those of files that commands name, and hashed is how many bytes they have.
 	hashes map[string]string
 	hashed int64
+	found  map[string]foundAt // by the paths of these files, before links are resolved
 	// included is how many bytes of documents, images and files this pass has so far, and payload how many of payloads.
 	included, payload int64
 }
 
 func newGate(p places) *gate {
-	g := &gate{texts: map[string][]byte{}, hashes: map[string]string{}}
+	g := &gate{texts: map[string][]byte{}, hashes: map[string]string{}, found: map[string]foundAt{}}
 	for _, dir := range []string{p.promptDir, p.workspace} {
 		g.inside = append(g.inside, resolved(dir))
 	}
@@ -199,7 +200,7 @@ func (g *gate) read(path string, limit int64, at place) ([]byte, error) {
 }
 
 // forget drops the texts when the file is loaded.
-func (g *gate) forget() { g.texts, g.hashes = nil, nil }
+func (g *gate) forget() { g.texts, g.hashes, g.found = nil, nil, nil }
 
 // mayRead returns the file at path with links resolved, for [readAgreed], or [ErrWithheld] if it
 // must not be read.
@@ -343,48 +344,46 @@ const maxHashed = 1 << 30
 
 // command records the files that the words of a command name, such as a script, as sources.
 // What belongs to a stranger's folder and cannot be a source is a power, [trust.Varies], and
-// so are files elsewhere. The command is declared at a place. The sources are returned: see
+// so are files elsewhere. The command is declared at a place. The scripts are returned: see
 // [changed].
 func (g *gate) command(dir string, words []string, at place) []trust.Source {
 	scripts := g.scripts(dir, words, func(name, why string) {
 		g.wants(trust.Power{Kind: trust.Varies, What: trust.CommandLine(name) + " (" + why + ")", Where: trust.CommandLine(words...) + " in " + dir}, at)
 	})
 	for _, s := range scripts {
-		g.claim.AddSource(s)
+		if s.Hash != "" {
+			g.claim.AddSource(s)
+		}
 	}
 	return scripts
 }
 
 // scripts returns the files that the words of a command name, and tells of what the command
-// uses that cannot be one of them, and why.
+// uses that cannot be one of them, and why. A file that is not there has no hash.
 func (g *gate) scripts(dir string, words []string, varies func(name, why string)) (scripts []trust.Source) {
 	for _, name := range named(words) {
 		path := filepath.FromSlash(name)
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		info, err := os.Stat(path)
-		if err != nil {
-			continue // if there is one later, it is a new source
-		}
-		real := resolved(path)
-		lies := slices.ContainsFunc(g.inside, func(dir string) bool {
-			return within(dir, filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)))
-		})
+		at := g.look(path)
+		lies := slices.ContainsFunc(g.inside, func(dir string) bool { return within(dir, at.itself) })
 		why := ""
 		switch {
-		case g.belongs(real) && info.IsDir():
+		case at.missing:
+			scripts = append(scripts, trust.Source{Path: path, Word: name})
+		case g.belongs(at.real) && at.folder:
 			why = "a folder"
-		case g.belongs(real):
+		case g.belongs(at.real):
 			var hash string
-			if hash, why = g.hash(real); why == "" {
+			if hash, why = g.hash(at.real); why == "" {
 				scripts = append(scripts, trust.Source{Path: path, Hash: hash, Word: name})
 			}
 		case lies || within(dir, path):
 			why = "a link to outside"
-		case info.IsDir() && name != words[0]:
+		case at.folder && name != words[0]:
 			why = "a folder outside"
-		case !info.IsDir() && name != words[0]: // strangers do not write the programs of the system
+		case !at.folder && name != words[0]: // strangers do not write the programs of the system
 			why = "outside"
 		}
 		if why != "" {
@@ -394,13 +393,48 @@ func (g *gate) scripts(dir string, words []string, varies func(name, why string)
 	return scripts
 }
 
+// foundAt is what a path of a command led to.
+type foundAt struct {
+	itself, real    string // without links on the way, and without any
+	folder, missing bool
+}
+
+// look returns what a path leads to. While the file is loaded, that is what it led to at first:
+// the question is about that, whatever somebody puts there before the answer.
+func (g *gate) look(path string) foundAt {
+	if at, known := g.found[path]; known {
+		return at
+	}
+	at := foundAt{itself: filepath.Join(resolved(filepath.Dir(path)), filepath.Base(path)), real: resolved(path)}
+	info, err := os.Stat(at.real)
+	at.missing, at.folder = err != nil, err == nil && info.IsDir()
+	if g.found != nil {
+		g.found[path] = at
+	}
+	return at
+}
+
 // changed says which of the scripts of a command has changed since the agent's file was
 // read, or returns "". The system reads them again when they start: an agreement is to what
 // they were, and somebody, also the model, may have written to them since. K6
 func changed(scripts []trust.Source) string {
 	for _, s := range scripts {
+		if s.Hash == "" {
+			continue // see [appeared]
+		}
 		if hash, why := new(gate).hash(resolved(s.Path)); why != "" || hash != s.Hash {
 			return fmt.Sprintf("%s has changed since the agent's file was read", trust.Visible(filepath.Base(s.Path)))
+		}
+	}
+	return ""
+}
+
+// appeared says which of the scripts of a command is there, and was not when the agent's file was
+// read, or returns "". Nobody agreed to one that somebody has made since. K6
+func appeared(scripts []trust.Source) string {
+	for _, s := range scripts {
+		if _, err := os.Stat(s.Path); s.Hash == "" && err == nil {
+			return fmt.Sprintf("%s is new since the agent's file was read", trust.Visible(filepath.Base(s.Path)))
 		}
 	}
 	return ""

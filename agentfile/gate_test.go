@@ -397,6 +397,60 @@ func TestChangedScriptIsAskedAbout(t *testing.T) {
 	}
 }
 
+// K2, K6: what takes the place of a script while the question about the file is open is not what
+// the person agreed to, also if it is a link, or if there was no script.
+func TestScriptChangesDuringTheQuestion(t *testing.T) {
+	link := func(p place) error {
+		write(t, "touch evil\n", p.work, "evil.sh")
+		return os.Symlink("evil.sh", filepath.Join(p.work, "s.sh"))
+	}
+	for name, tt := range map[string]struct {
+		missing bool // at the question
+		change  func(p place) error
+	}{
+		"other text":  {false, func(p place) error { write(t, "touch evil\n", p.work, "s.sh"); return nil }},
+		"a link":      {false, func(p place) error { return errors.Join(os.Remove(filepath.Join(p.work, "s.sh")), link(p)) }},
+		"a new file":  {true, func(p place) error { write(t, "touch evil\n", p.work, "s.sh"); return nil }},
+		"a new link":  {true, link},
+		"it is there": {false, nil},
+		"none":        {true, nil},
+	} {
+		for _, tag := range []string{`<tool name="hi" command="sh s.sh" approval="allow"/>`, `<tool mcp_server="stdio:sh s.sh"/>`} {
+			t.Run(name+" "+tag, func(t *testing.T) {
+				p := newPlace(t)
+				if tt.missing {
+					if err := os.Remove(filepath.Join(p.work, "s.sh")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				o, asked := p.options(), trust.Claim{}
+				o.Consent = func(_ context.Context, c trust.Claim) (trust.Agreement, error) {
+					if asked.Path == "" && tt.change != nil {
+						if err := tt.change(p); err != nil {
+							t.Fatal(err)
+						}
+					}
+					asked = c
+					return trust.Agreement{Powers: c.Powers}, nil
+				}
+				f := load(t, write(t, tag+"<user>x</user>", p.work, "agent.md"), o)
+				if c := f.Claim(); asked.Path == "" || c.Hash() != asked.Hash() {
+					t.Errorf("asked about %+v, and the file is %+v", asked, c)
+				}
+				said := ""
+				if len(f.Tools) > 0 {
+					_, said = f.Tools[0].(agent.ApprovalAdvisor).Approval(tool.Call{Name: "hi", Arguments: "{}"}, nil)
+				} else if err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, nil); err != nil {
+					said = err.Error()
+				}
+				if changed := strings.Contains(said, "since the agent's file was read"); changed != (tt.change != nil) {
+					t.Errorf("it says %q", said)
+				}
+			})
+		}
+	}
+}
+
 // K6: a file that a command names is covered as what it is named for, whatever its size, and
 // what cannot be covered is a power that says so.
 func TestClaimCoversCommands(t *testing.T) {

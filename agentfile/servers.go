@@ -124,9 +124,13 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 // before each start, because a server that ended is started again.
 func (d *declared) unchanged() error {
 	if what := changed(d.scripts); what != "" {
-		return errors.New(what + ", so nothing was started; run it again to be asked about what it is now")
+		return notStarted(what)
 	}
 	return nil
+}
+
+func notStarted(what string) error {
+	return errors.New(what + ", so nothing was started; run it again to be asked about what it is now")
 }
 
 // sameAs reports whether a line declares the same server.
@@ -211,8 +215,9 @@ func (f *File) Connect(ctx context.Context, env Environment, notify func(mcpbrid
 	opts := mcpbridge.Options{Notify: notify, LookupEnv: env.Lookup, Reserved: append(append(f.names(), tool.ReadOutputName), builtinNames()...)}
 	var servers []mcpbridge.Server
 	for _, d := range f.servers {
-		if err := d.unchanged(); err != nil { // else others would start first
-			return f.serverProblem(d, err)
+		// Others would start before the bridge asks. What is new later, the server may have made itself.
+		if what := cmp.Or(changed(d.scripts), appeared(d.scripts)); what != "" {
+			return f.serverProblem(d, notStarted(what))
 		}
 		if err := d.authorize(ctx, env); err != nil {
 			return f.serverProblem(d, err)

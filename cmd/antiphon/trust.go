@@ -63,7 +63,7 @@ type truster struct {
 	who      *person    // nil if nobody can be asked
 
 	said     answer          // in this run
-	saidTo   trust.Powers    // what the answer was about
+	saidTo   trust.Claim     // what the answer was about
 	decided  session.Decider // who answered
 	by       string          // with the name
 	seen     strings.Builder // what was shown last
@@ -148,12 +148,23 @@ func (t *truster) ask(ctx context.Context, c trust.Claim) (trust.Agreement, erro
 		return trust.Agreement{Powers: c.Powers, Decided: session.DeciderFlag, From: "--trust", Shown: t.seen.String()}, nil
 	case t.who == nil:
 		return trust.Agreement{}, t.nobody(c)
-	case t.said == unsaid || len(c.Powers.Without(t.saidTo)) > 0:
+	case t.said == unsaid || !t.answers(&c):
 		if err := t.question(ctx, c); err != nil {
 			return t.answered(), err
 		}
 	}
 	return t.agreed(c), nil
+}
+
+// answers reports whether the last answer is one to a claim too: it has no more powers, and none of
+// the files that the answer was about has changed. Others may be new, because files outside are read
+// when a person has agreed to that.
+func (t *truster) answers(c *trust.Claim) bool {
+	return len(c.Powers.Without(t.saidTo.Powers)) == 0 && !slices.ContainsFunc(c.Sources, func(s trust.Source) bool {
+		return slices.ContainsFunc(t.saidTo.Sources, func(o trust.Source) bool {
+			return o.Path == s.Path && o.Word == s.Word && o.Hash != s.Hash
+		})
+	})
 }
 
 // askToRead is like ask for a command that runs nothing of the file: only what it reads

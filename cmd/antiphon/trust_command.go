@@ -158,11 +158,11 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 	if c.Diff {
 		return trust.Agreement{}, errOnlyShown
 	}
-	if t.who != nil && (known || len(claim.Powers.Without(t.saidTo)) > 0) {
+	if t.who != nil && (known || !t.answers(&claim)) {
 		if err := c.confirm(ctx, t, s, hidden); err != nil {
 			return trust.Agreement{}, err
 		}
-		t.saidTo = claim.Powers
+		t.saidTo = claim
 	}
 	c.agreed = append(c.agreed, claim)
 	return trust.Agreement{Powers: claim.Powers}, nil

@@ -183,16 +183,16 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 		t.decided, t.by = session.DeciderPerson, thePerson
 		switch answer {
 		case "y", "yes":
-			t.said, t.saidTo = always, c.Powers
+			t.said, t.saidTo = always, c
 			return nil
 		case "o", "once":
-			t.said, t.saidTo = once, c.Powers
+			t.said, t.saidTo = once, c
 			return nil
 		case "n", "no":
 			return usage(fmt.Errorf("%s was not run, because it is not trusted", t.name(c)))
 		case "c", "call":
 			if allows {
-				t.said, t.saidTo = askEach, c.Powers
+				t.said, t.saidTo = askEach, c
 				return nil
 			}
 			t.who.explain(choices)

@@ -89,3 +89,28 @@ func TestNamesForgeNoLines(t *testing.T) {
 		}
 	}
 }
+
+// K6: an answer is about the files as they were when the question was asked. One that has changed since
+// is asked about again, also if the powers are the same; one that was read because of the answer is not.
+func TestAnswerIsAboutTheFiles(t *testing.T) {
+	var out bytes.Buffer
+	who := newPerson(stdio{in: strings.NewReader("y\nn\n"), err: &out})
+	asks, err := newTruster("agent.md", &trustFlags{}, stdio{err: &out}, environment{"HOME": t.TempDir()}, who)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(sources ...trust.Source) bool {
+		c := trust.Claim{Path: "/w/agent.md", Sources: sources}
+		c.Powers.Add(trust.Power{Kind: trust.Starts, What: "sh s.sh", Where: "/w"})
+		_, err := asks.ask(t.Context(), c)
+		return err == nil
+	}
+	script := trust.Source{Path: "/w/s.sh", Hash: trust.Hash([]byte("good")), Word: "s.sh"}
+	if !ask(script) || !ask(script, trust.Source{Path: "/outside/part.md", Hash: trust.Hash(nil)}) {
+		t.Fatalf("a yes does not hold:\n%s", out.String())
+	}
+	script.Hash = trust.Hash([]byte("evil"))
+	if ask(script) || strings.Count(out.String(), "is not trusted yet") != 2 {
+		t.Errorf("the answer holds for another script:\n%s", out.String())
+	}
+}
