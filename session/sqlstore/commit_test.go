@@ -20,8 +20,13 @@ import (
 
 func newSpied(t *testing.T) (*sqlstore.Store, *spy) {
 	t.Helper()
+	return newSpiedAt(t, filepath.Join(t.TempDir(), "s.db"))
+}
+
+func newSpiedAt(t *testing.T, file string) (*sqlstore.Store, *spy) {
+	t.Helper()
 	var s spy
-	store, err := sqlstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "s.db"), s.open, fast)
+	store, err := sqlstore.OpenSQLite(t.Context(), file, s.open, fast)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,10 +39,18 @@ func newSpied(t *testing.T) (*sqlstore.Store, *spy) {
 }
 
 // Appends that come while one is being committed share the next transaction:
-// 16 sessions, two commits. One of them conflicts, and only that one fails.
+// 16 sessions, two commits. What is refused fails alone: an append that conflicts, a delivery
+// to a full inbox and one whose key has another text.
 func TestGroupCommit(t *testing.T) {
-	store, spy := newSpied(t)
-	mustAppend(t, store, "refused", 0, session.RunStarted{})
+	file := filepath.Join(t.TempDir(), "s.db")
+	store, spy := newSpiedAt(t, file)
+	for _, id := range []string{"refused", "full", "used"} {
+		mustAppend(t, store, id, 0, session.RunStarted{})
+	}
+	fillInbox(t, file, "full")
+	if _, err := store.Deliver(t.Context(), "used", hello("1")); err != nil {
+		t.Fatal(err)
+	}
 	const writers = 15
 	committing, release := make(chan bool), make(chan bool)
 	var once sync.Once
@@ -59,9 +72,13 @@ func TestGroupCommit(t *testing.T) {
 			errs[w] = store.Append(t.Context(), fmt.Sprint(w), 0, numbered(0, step(3)...))
 		})
 	}
-	var refused error
+	var refused, full, used error
 	wg.Go(func() { refused = store.Append(t.Context(), "refused", 0, numbered(0, step(0)...)) })
-	for store.Waiting() < writers+1 {
+	wg.Go(func() { _, full = store.Deliver(t.Context(), "full", hello("one more")) })
+	other := hello("2")
+	other.Key = "1"
+	wg.Go(func() { _, used = store.Deliver(t.Context(), "used", other) })
+	for store.Waiting() < writers+3 {
 		runtime.Gosched()
 	}
 	close(release)
@@ -72,6 +89,9 @@ func TestGroupCommit(t *testing.T) {
 	if !errors.Is(refused, session.ErrConflict) {
 		t.Errorf("got %v, want ErrConflict", refused)
 	}
+	if !errors.Is(full, session.ErrInboxFull) || !errors.Is(used, session.ErrKeyUsed) {
+		t.Errorf("got %v and %v, want ErrInboxFull and ErrKeyUsed", full, used)
+	}
 	if begun, done := spy.count("BEGIN IMMEDIATE"), spy.count("COMMIT"); begun != 2 || done != 2 {
 		t.Errorf("%d transactions and %d commits, want 2", begun, done)
 	}
@@ -79,6 +99,16 @@ func TestGroupCommit(t *testing.T) {
 		if n := len(loadAll(t, store, fmt.Sprint(w))); n != 2 {
 			t.Errorf("session %d has %d entries", w, n)
 		}
+	}
+}
+
+// fillInbox puts as many deliveries into the inbox of a session as it has room for.
+func fillInbox(t *testing.T, file, id string) {
+	t.Helper()
+	_, err := openPlain(t, file).Exec(`WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < 1000)
+		INSERT INTO antiphon_inbox (log, n, key, sum, data) SELECT s.log, i.n, randomblob(32), x'00', x'00' FROM antiphon_sessions s, i WHERE s.id = ?`, id)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
