@@ -31,6 +31,10 @@ type Card struct {
 	Repositories []string `json:"repositories,omitempty"`
 	Agents       []string `json:"agents,omitempty"` // the hashes of the definitions that it can run
 	Tenants      []string `json:"tenants"`          // null means everybody's
+	// Endpoints are the base URLs of the models of definitions, by their hashes, as far as they
+	// are known.
+	Endpoints map[string]string `json:"endpoints,omitempty"`
+	Caps      map[string]int    `json:"caps,omitempty"` // the most runs of tenants at once; see [Worker]
 }
 
 // Running returns the cards of the workers that run, in no particular order. One that has
@@ -118,13 +122,18 @@ func (r *roster) enter(ctx context.Context) error {
 
 func (r *roster) card() (c Card, err error) {
 	w := r.p.Worker
-	c = Card{Name: w.Name, Host: w.Host, Labels: r.p.labels, Tenants: w.Tenants, Volumes: real(w.Volumes)}
+	c = Card{Name: w.Name, Host: w.Host, Labels: r.p.labels, Tenants: w.Tenants, Volumes: real(w.Volumes), Caps: w.Caps, Endpoints: map[string]string{}}
 	c.Folders = append(slices.Clip(c.Volumes), real([]string{w.Config.Workspace})...)
 	if w.Checkouts != "" && hasGit() {
 		c.Repositories = w.Repositories
 	}
 	c.Agents, err = r.p.stage.fits()
 	slices.Sort(c.Agents)
+	for _, hash := range c.Agents {
+		if url := r.p.stage.url(hash); url != "" {
+			c.Endpoints[hash] = url
+		}
+	}
 	return c, err
 }
 

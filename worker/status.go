@@ -14,13 +14,19 @@ import (
 )
 
 // Waits says in words who or what idle work waits for, or who does it.
-func Waits(w queue.Work, now time.Time) string {
+func Waits(w queue.Work, now time.Time) string { return waits(w, now, aWorker(w)) }
+
+// aWorker names the worker that work waits for.
+func aWorker(w queue.Work) string { return "a worker" + withNeeds(w) }
+
+// waits is Waits with what work that could begin waits for.
+func waits(w queue.Work, now time.Time, object string) string {
 	switch w.State {
 	case queue.Running:
 		return "runs at " + orUnknown(w.Worker)
 	case queue.Waiting:
 		if !w.Due.IsZero() && !now.Before(w.Due) {
-			return "waits for a worker" + withNeeds(w) + "; before for " + w.Reason
+			return "waits for " + object + "; before for " + w.Reason
 		}
 		return "waits for " + w.Reason
 	case queue.Parked:
@@ -28,11 +34,10 @@ func Waits(w queue.Work, now time.Time) string {
 	case queue.Done:
 		return "done: " + w.Reason
 	}
-	text := "waits for a worker"
+	text := "waits for " + object
 	if now.Before(w.Due) {
-		text = "waits for its time"
+		text = "waits for its time" + withNeeds(w)
 	}
-	text += withNeeds(w)
 	if w.Reason != "" {
 		text += "; before: " + w.Reason
 	}

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"strconv"
 	"text/tabwriter"
-	"time"
 
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 // workLimitsCommand is antiphon work limits.
@@ -106,11 +106,16 @@ type endpointRow struct {
 	Wait     float64 `json:"wait_seconds,omitempty"`
 }
 
-func printEndpoints(std stdio, all *sessionsCommand, list []queue.Endpoint) error {
+func endpointRows(list []queue.Endpoint) []endpointRow {
 	rows := []endpointRow{}
 	for _, e := range list {
 		rows = append(rows, endpointRow{e.URL, e.Requests, e.Tokens, e.Caps.Runs, e.Running, e.Stopped, max(e.Wait, 0).Seconds()})
 	}
+	return rows
+}
+
+func printEndpoints(std stdio, all *sessionsCommand, list []queue.Endpoint) error {
+	rows := endpointRows(list)
 	if all.JSON {
 		return all.printJSON(std, rows)
 	}
@@ -139,13 +144,9 @@ func capText(n int64) string {
 
 // idleBecause says why an endpoint takes no requests, or returns "".
 func idleBecause(e queue.Endpoint) string {
-	switch {
-	case e.Stopped != "":
-		return "stopped: " + e.Stopped + "; antiphon work retry --endpoint " + quoted(e.URL)
-	case e.Wait > 0:
-		return "asked to wait for another " + e.Wait.Round(time.Second).String()
-	case e.Runs > 0 && int64(e.Running) >= e.Runs:
-		return fmt.Sprintf("has all the %d runs that it may have at once; other work for it waits", e.Runs)
+	why := worker.Closed(e)
+	if e.Stopped != "" {
+		why += "; antiphon work retry --endpoint " + quoted(e.URL)
 	}
-	return ""
+	return why
 }

@@ -45,8 +45,8 @@ func (r *workRow) called() string { return cmp.Or(r.Name, r.Session) }
 // queueOf returns the queue of a store.
 func queueOf(in keeper) (queue.Queue, error) { return as[queue.Queue](in, "keep work") }
 
-// rows returns work in the order of its change, and with its session's name.
-func rows(ctx context.Context, in keeper, only string, states ...queue.State) (list []workRow, err error) {
+// rows returns work in the order of its change, with its session's name and what it waits for.
+func rows(ctx context.Context, in keeper, outlook *worker.Outlook, only string, states ...queue.State) (list []workRow, err error) {
 	q, err := queueOf(in)
 	if err != nil {
 		return nil, err
@@ -74,9 +74,10 @@ func rows(ctx context.Context, in keeper, only string, states ...queue.State) (l
 			return nil, err
 		}
 		r := workRow{
-			Session: w.Session, Name: info.Name, State: w.State, Waits: worker.Waits(w, now), Since: w.Since, Attempts: w.Attempts,
+			Session: w.Session, Name: info.Name, State: w.State, Since: w.Since, Attempts: w.Attempts,
 			Tenant: w.Tenant, Priority: w.Priority, Needs: w.Needs, Agent: w.Agent, Worker: w.Worker, Endpoint: w.Endpoint, work: w,
 		}
+		r.Waits, r.Next = outlook.Waits(w, now)
 		if (w.State == queue.Ready || w.State == queue.Waiting) && w.Due.After(now) {
 			r.Next = w.Due
 		}
@@ -99,7 +100,11 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		if c.Session != "" {
 			states = nil
 		}
-		list, err := rows(ctx, in, c.Session, states...)
+		outlook, err := worker.Look(ctx, in)
+		if err != nil {
+			return err
+		}
+		list, err := rows(ctx, in, outlook, c.Session, states...)
 		if err != nil {
 			return err
 		}
@@ -111,23 +116,14 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		if err != nil {
 			return err
 		}
-		cards, known, err := worker.Running(ctx, in)
-		if err != nil {
-			return err
-		}
-		var idle []queue.Endpoint
-		if limits, ok := in.(queue.Limits); ok && c.Session == "" {
-			if idle, err = limits.Endpoints(ctx); err != nil {
-				return err
-			}
-		}
 		if all.JSON {
 			return all.printJSON(std, struct {
-				Work  []workRow           `json:"work"`
-				Count map[queue.State]int `json:"count"`
-				Age   float64             `json:"age_seconds"`
-				Now   []worker.Card       `json:"workers"` // that run
-			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, cards...)})
+				Work      []workRow           `json:"work"`
+				Count     map[queue.State]int `json:"count"`
+				Age       float64             `json:"age_seconds"`
+				Now       []worker.Card       `json:"workers"` // that run
+				Endpoints []endpointRow       `json:"endpoints"`
+			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, outlook.Workers...), endpointRows(outlook.Endpoints)})
 		}
 		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 		for i := range list {
@@ -145,8 +141,8 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 			}
 			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))
 		}
-		for _, e := range idle {
-			if why := idleBecause(e); why != "" {
+		for _, e := range outlook.Endpoints {
+			if why := idleBecause(e); why != "" && c.Session == "" {
 				fmt.Fprintf(w, "%s\t\t%s\n", visible(e.URL), printable(all.hide(why)))
 			}
 		}
@@ -155,9 +151,9 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		}
 		said := measured(m)
 		switch {
-		case !known:
-		case len(cards) > 0:
-			said += "; " + plural(len(cards), "worker") + " running"
+		case !outlook.Known:
+		case len(outlook.Workers) > 0:
+			said += "; " + plural(len(outlook.Workers), "worker") + " running"
 		case m.Works[queue.Ready] > 0:
 			said += "; no worker runs: antiphon work --agents DIR starts one"
 		}
@@ -212,7 +208,11 @@ func (c *workListCommand) Run(ctx context.Context, std stdio, env environment, w
 		if c.State != "" {
 			states = append(states, queue.State(c.State))
 		}
-		list, err := rows(ctx, in, "", states...)
+		outlook, err := worker.Look(ctx, in)
+		if err != nil {
+			return err
+		}
+		list, err := rows(ctx, in, outlook, "", states...)
 		if err != nil {
 			return err
 		}
@@ -493,7 +493,7 @@ func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all 
 	defer poll.Stop()
 	parked := []string{}
 	for {
-		list, err := rows(ctx, in, "", queue.Ready, queue.Running)
+		list, err := rows(ctx, in, &worker.Outlook{}, "", queue.Ready, queue.Running)
 		if err != nil {
 			return err
 		}

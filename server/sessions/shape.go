@@ -45,7 +45,7 @@ type Session struct {
 	// Entries is the number of the last entry of the log.
 	Entries int64  `json:"entries"`
 	Status  Status `json:"status"`
-	// Waits says in words who or what its work waits for, or who does it: see [worker.Waits]. It is ""
+	// Waits says in words who or what its work waits for, or who does it: see [worker.Outlook.Waits]. It is ""
 	// if it has no work, or all of it is done.
 	Waits string `json:"waits"`
 	// Deliveries is how many deliveries wait for the run, or for the next one.
@@ -165,6 +165,13 @@ func (h *Handler) describe(ctx context.Context, info session.Info) (Session, err
 			return v, err
 		case err == nil && w.State != queue.Done:
 			state, v.Waits = w.State, worker.Waits(w, time.Now())
+			if state == queue.Ready { // something else than a worker may be missing
+				o, err := worker.Look(ctx, h.Store)
+				if err != nil {
+					return v, err
+				}
+				v.Waits, _ = o.Waits(w, time.Now())
+			}
 		}
 	}
 	v.Status, err = h.status(ctx, info.ID, state, run, len(pending) > 0)
