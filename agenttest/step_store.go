@@ -230,6 +230,10 @@ func (s *stepWhole) Delete(ctx context.Context, id string) error {
 	return s.at.Take(Step{Name: "delete", Session: id}, func() error { return s.whole.Delete(ctx, id) })
 }
 
+func (s *stepWhole) DeleteIfTaken(ctx context.Context, id string) error {
+	return s.at.Take(Step{Name: "delete", Session: id}, func() error { return session.DeleteIfTaken(ctx, s.whole, id) })
+}
+
 func (s *stepWhole) Sweep(ctx context.Context, dry bool) (swept session.GCStats, err error) {
 	err = s.at.Take(Step{Name: "sweep"}, func() (err error) {
 		swept, err = s.whole.Sweep(ctx, dry)

@@ -49,6 +49,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"inbox", testInbox},
 		{"inbox of a fork", testInboxOfFork},
 		{"full inbox", testInboxFull},
+		{"inbox of a deleted session", testInboxDeleted},
 		{"inbox with many senders", testInboxRace},
 		{"notify", testNotify},
 		{"queue", testQueue},

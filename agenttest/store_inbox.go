@@ -118,6 +118,44 @@ func testInbox(t *testing.T, s session.Store) {
 	}
 }
 
+// A session is not deleted by [session.DeleteIfTaken] while words wait for it or for a session
+// nested in it. Requests to stop alone do not keep it.
+func testInboxDeleted(t *testing.T, s session.Store) {
+	box, in := has[session.Inbox](t, s), has[session.Catalog](t, s)
+	for _, id := range []string{"a", "a/1-call", "b"} {
+		put(t, s, id, 0, said("1"))
+	}
+	there := func(id string) bool {
+		t.Helper()
+		_, err := in.Info(t.Context(), id)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			t.Error(err)
+		}
+		return err == nil
+	}
+	deliver(t, box, "a", told("stop", session.StopAsked{}))
+	for _, id := range []string{"a", "a/1-call"} {
+		words := told("words", session.StopAsked{}, said("do not deploy"))
+		deliver(t, box, id, words)
+		if err := session.DeleteIfTaken(t.Context(), in, "a"); !errors.Is(err, session.ErrDeliveryWaits) {
+			t.Errorf("words wait for %s: %v", id, err)
+		}
+		if !there("a") || !there("a/1-call") || !slices.ContainsFunc(waiting(t, box, id), func(d session.Delivery) bool { return d.Key == "words" }) {
+			t.Fatalf("words for %s are gone", id)
+		}
+		put(t, s, id, 1, taking(words)...)
+	}
+	if err := session.DeleteIfTaken(t.Context(), in, "a"); err != nil || there("a") || there("a/1-call") {
+		t.Errorf("a session whose words were taken: %v", err)
+	}
+	if err := session.DeleteIfTaken(t.Context(), in, "a"); !errors.Is(err, session.ErrNotFound) {
+		t.Errorf("a session that is gone: %v", err)
+	}
+	if !there("b") {
+		t.Error("another session is gone")
+	}
+}
+
 // What waits is bounded, in number and in bytes. Nothing that was accepted is lost, it is still found by its key, and requests to
 // stop have room of their own.
 func testInboxFull(t *testing.T, s session.Store) {

@@ -299,5 +299,6 @@ const (
 	NoticeMissing   NoticeKind = "missing"    // something cannot be exported or saved
 	NoticeNotBeside NoticeKind = "not_beside" // stored outputs are not written, because the transcript does not go to a file
 	NoticeNoAgent   NoticeKind = "no_agent"   // a transcript has no declarations, because the agent's file is gone
+	NoticeKept      NoticeKind = "kept"       // the session of a run that did not begin stays, because somebody's words wait in it
 	NoticeSaved     NoticeKind = "saved"      // the store is gone; the conversation was saved in File
 )

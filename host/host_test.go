@@ -326,6 +326,38 @@ func TestRepeatedPrompt(t *testing.T) {
 	}
 }
 
+// TestSessionThatIsSpokenTo: what somebody says to a session whose run does not begin is kept, and the next run
+// takes it. D1
+func TestSessionThatIsSpokenTo(t *testing.T) {
+	s, told := opened(t), new(notices)
+	cfg := host.Config{File: reader(t, ""), Store: s, Session: "work", FrontEnd: host.FrontEnd{Notify: told.add}}
+	h, err := host.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := session.Delivery{Delivered: session.Delivered{Key: "k"}, Bodies: []session.Body{session.InputItem{Item: item.User("Do not deploy.")}}}
+	if _, err := s.(session.Inbox).Deliver(t.Context(), h.Info.ID, words); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Close(); err != nil || !told.has(host.NoticeKept) {
+		t.Errorf("error %v, and a notice: %v", err, told.has(host.NoticeKept))
+	}
+	if h, err = host.Open(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := h.Run(t.Context(), ""); err != nil || h.Fresh() {
+		t.Errorf("%v, %v", res, err)
+	}
+	found := false
+	for e := range h.Session.Entries() {
+		given, ok := e.Body.(session.InputItem)
+		found = found || ok && given.Item == item.User("Do not deploy.")
+	}
+	if err := h.Close(); err != nil || !found {
+		t.Errorf("the words are in the session: %v; error %v", found, err)
+	}
+}
+
 // TestSessionThatDidNotBegin: a session is not made where it is not permitted, and
 // one of a run that never began goes with its host; a host has its session for
 // itself.

@@ -134,7 +134,7 @@ func (h *Host) Fresh() bool { return h.fresh }
 
 // Close ends everything that was started for the run, and releases the session and
 // the store. It deletes the session of a run that could not begin, for example
-// because a model or a file was missing.
+// because a model or a file was missing, unless words wait in its inbox.
 func (h *Host) Close() (err error) {
 	for _, stop := range h.stops {
 		stop()
@@ -144,7 +144,7 @@ func (h *Host) Close() (err error) {
 	}
 	if h.unlock != nil {
 		if h.fresh && len(h.earlier) == 0 {
-			err = errors.Join(err, h.Store.Delete(context.Background(), h.Info.ID))
+			err = errors.Join(err, h.dismiss())
 		}
 		err = errors.Join(err, h.unlock())
 	}
@@ -152,6 +152,16 @@ func (h *Host) Close() (err error) {
 		err = errors.Join(err, h.closeStore())
 	}
 	h.File, h.stops, h.unlock, h.closeStore = nil, nil, nil, nil
+	return err
+}
+
+// dismiss deletes the session of a run that did not begin, unless words wait for it.
+func (h *Host) dismiss() error {
+	err := session.DeleteIfTaken(context.Background(), h.Store, h.Info.ID)
+	if errors.Is(err, session.ErrDeliveryWaits) {
+		h.tellOf(NoticeKept, h.Info, "the run did not begin; the session %s stays, because what somebody said waits in its inbox", called(h.Info))
+		return nil
+	}
 	return err
 }
 

@@ -120,7 +120,8 @@ func Remove(ctx context.Context, in store.Store, info session.Info) error {
 }
 
 // RemoveIf deletes a session if a condition, such as its age, still holds when the
-// session is locked. It reports whether it deleted the session.
+// session is locked. It reports whether it deleted the session. If words wait in its inbox, it does not,
+// and the error wraps [session.ErrDeliveryWaits].
 func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session.Info) bool) (gone bool, err error) {
 	switch {
 	case nils.Is(in):
@@ -140,7 +141,10 @@ func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session
 	if err != nil || !holds(info) {
 		return false, err
 	}
-	return true, in.Delete(ctx, id)
+	if err := session.DeleteIfTaken(ctx, in, id); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // Salvage copies the readable part of a damaged session into a new one with the

@@ -4,6 +4,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Delivery is a message to a session from a process that does not write to it: input,
@@ -83,6 +86,49 @@ type Inbox interface {
 
 // ErrKeyUsed means that the key of a [Delivery] belongs to another one.
 var ErrKeyUsed = errors.New("another delivery to the session has this key")
+
+// ErrDeliveryWaits means that [DeleteIfTaken] did not delete a session, because words wait in its
+// inbox.
+var ErrDeliveryWaits = errors.New("what somebody said waits in the inbox of the session: run it, or delete it by its name")
+
+// TakenDeleter is implemented by an [Inbox] that looks into it and deletes the session in one
+// transaction, so that no delivery arrives between the two.
+type TakenDeleter interface {
+	// DeleteIfTaken is like the function of that name.
+	DeleteIfTaken(ctx context.Context, id string) error
+}
+
+// DeleteIfTaken deletes a session that nobody asked to delete, for example because it is old. If
+// something else than requests to stop waits in its inbox or in that of a session that
+// would be deleted with it, nothing is deleted, and the error wraps [ErrDeliveryWaits]. If the store is not a
+// [TakenDeleter], a delivery that arrives at the same time may be deleted.
+func DeleteIfTaken(ctx context.Context, in Catalog, id string) error {
+	if nils.Is(in) {
+		return errors.New("session: DeleteIfTaken needs a store")
+	}
+	if exact, ok := in.(TakenDeleter); ok {
+		return exact.DeleteIfTaken(ctx, id)
+	}
+	if box, ok := in.(Inbox); ok {
+		for d, err := range box.Deliveries(ctx, id) {
+			if err = cmp.Or(err, AllTaken(id, d)); err != nil {
+				return err
+			}
+		}
+	}
+	return in.Delete(ctx, id)
+}
+
+// AllTaken returns an error that wraps [ErrDeliveryWaits] if one of the deliveries that wait for a session
+// is something else than requests to stop, for stores.
+func AllTaken(id string, waiting ...Delivery) error {
+	for _, d := range waiting {
+		if slices.ContainsFunc(d.Bodies, func(b Body) bool { _, stops := b.(StopAsked); return !stops }) {
+			return fmt.Errorf("session %q: %w", id, ErrDeliveryWaits)
+		}
+	}
+	return nil
+}
 
 // ErrInboxFull means that so much waits for a session that there is no room for a [Delivery].
 var ErrInboxFull = errors.New("too much waits in the inbox of the session: run the session, so that it takes what waits, and deliver again")
@@ -322,13 +368,16 @@ func (s *memorySession) take(entries []Entry) {
 }
 
 // waiting returns the deliveries that wait.
-func (m *Memory) waiting(id string) (list []Delivery) {
+func (m *Memory) waiting(id string) []Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.sessions[id]
-	if s == nil {
-		return nil
+	if s := m.sessions[id]; s != nil {
+		return s.waiting()
 	}
+	return nil
+}
+
+func (s *memorySession) waiting() (list []Delivery) {
 	for _, d := range s.inbox {
 		if d.taken == 0 {
 			d.Bodies = clonedBodies(d.Bodies)

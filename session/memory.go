@@ -467,6 +467,26 @@ func (m *Memory) Delete(_ context.Context, id string) error {
 	})
 }
 
+// DeleteIfTaken implements [TakenDeleter].
+func (m *Memory) DeleteIfTaken(_ context.Context, id string) error {
+	return m.change(id, func(*memorySession) error {
+		before := maps.Clone(m.sessions)
+		delete(m.sessions, id)
+		m.dropNested()
+		for id, s := range before {
+			if m.sessions[id] != nil {
+				continue
+			}
+			if err := AllTaken(id, s.waiting()...); err != nil {
+				m.sessions = before
+				return err
+			}
+		}
+		m.tell()
+		return nil
+	})
+}
+
 // dropNested deletes the sessions nested in branches that no session needs any more. To delete
 // one may free the branch that sessions nested in it belong to.
 func (m *Memory) dropNested() {

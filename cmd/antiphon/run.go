@@ -219,7 +219,7 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 		case host.NoticeAsked:
 			show.done(inside)
 			return
-		case host.NoticeNearName:
+		case host.NoticeNearName, host.NoticeKept:
 			if c.unnamed {
 				return
 			}
@@ -250,7 +250,7 @@ func (c *runCommand) whatNext(n host.Notice) string {
 	case host.NoticeSameName:
 		return fmt.Sprintf("; antiphon sessions rename %s OTHER-NAME --for %s makes it this file's", n.Session.ID, quoted(c.File))
 	case host.NoticeNearName:
-		return fmt.Sprintf("; --session %s continues it", quoted(n.Session.Name))
+		return fmt.Sprintf("; --session %s continues it", quoted(cmp.Or(n.Session.Name, n.Session.ID)))
 	case host.NoticeSaved:
 		if filepath.Ext(n.File) == ".db" {
 			return fmt.Sprintf("; antiphon sessions export %s --store %s writes it out", n.Session.ID, quoted(n.File))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,8 @@ type sweepCommand struct {
 func (sweepCommand) Help() string {
 	return `Removes payloads that no session needs. Sessions it deletes only if you say so by
 --older-than or --expired; it names them first, and at a terminal it asks. A
-session that is in use is left alone.
+session that is in use is left alone, and so is one for which something waits that
+somebody said.
 
 Also writes the database anew if something was deleted, so that no bytes of it
 are left. Of a Postgres server that is true of its tables; its write-ahead log,
@@ -47,6 +49,8 @@ type sweptOut struct {
 	// are in use.
 	Sessions []session.Info `json:"sessions,omitempty"`
 	InUse    []session.Info `json:"in_use,omitempty"`
+	// Waiting were not deleted because what somebody said waits in their inbox.
+	Waiting []session.Info `json:"waiting,omitempty"`
 	session.GCStats
 }
 
@@ -116,6 +120,13 @@ func parseAge(what, text string) (time.Duration, error) {
 // expire deletes the sessions that were not written to since the given time.
 func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsCommand, store keeper, since time.Time) (out sweptOut, err error) {
 	old := func(i session.Info) bool { return i.Updated.Before(since) && (i.Archived || !c.Archived) }
+	stays := func(info session.Info, list *[]session.Info, why string) {
+		*list = append(*list, info)
+		if !all.JSON {
+			fmt.Fprintf(std.err, "antiphon: %s %s, and stays\n", info.ID, why)
+		}
+	}
+	const waits = "has something in its inbox that somebody said"
 	var list []session.Info
 	for info, err := range store.List(ctx, session.Query{Archived: true}) {
 		if err != nil {
@@ -124,6 +135,17 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		if old(info) {
 			list = append(list, info)
 		}
+	}
+	if box, ok := store.(session.Inbox); ok {
+		list = slices.DeleteFunc(list, func(info session.Info) bool {
+			for d, err := range box.Deliveries(ctx, info.ID) {
+				if err != nil || session.AllTaken(info.ID, d) != nil {
+					stays(info, &out.Waiting, waits)
+					return true
+				}
+			}
+			return false
+		})
 	}
 	if !all.JSON && len(list) > 0 {
 		fmt.Fprintf(std.err, "Not written to since %s:\n", when(since))
@@ -142,10 +164,9 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		gone, err := host.RemoveIf(ctx, store, info.ID, old)
 		switch {
 		case errors.Is(err, session.ErrBusy):
-			out.InUse = append(out.InUse, info)
-			if !all.JSON {
-				fmt.Fprintf(std.err, "antiphon: %s is in use, and stays\n", info.ID)
-			}
+			stays(info, &out.InUse, "is in use")
+		case errors.Is(err, session.ErrDeliveryWaits): // it, or a session nested in it
+			stays(info, &out.Waiting, waits)
 		case err != nil:
 			return out, err
 		case gone:

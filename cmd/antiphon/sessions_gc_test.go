@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,32 @@ func idsOf(t *testing.T, place string) (ids []string) {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// J14 D1: a session for which something waits that somebody said is not deleted for its age.
+func TestWordsAreNotExpired(t *testing.T) {
+	place := aged(t, map[string]int{"old": 100, "asked": 100, "stopped": 100})
+	if o := program(t, "sessions", "--store", place, "say", "asked", "do not deploy"); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	store, err := sqlstore.OpenSQLite(t.Context(), place, opener("sqlite"), sqlstore.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = store.Deliver(t.Context(), "stopped", session.Delivery{Delivered: session.Delivered{Key: "k"}, Bodies: []session.Body{session.StopAsked{}}})
+	if err = errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	o := program(t, "sessions", "--store", place, "gc", "--older-than", "30d", "--force")
+	if o.code != 0 || !strings.HasPrefix(o.out, "2 sessions and ") && !strings.HasPrefix(o.out, "2 sessions, ") || !strings.Contains(o.err, "antiphon: asked has something in its inbox that somebody said, and stays\n") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", place, "gc", "--older-than", "30d", "--force", "--json"); !strings.Contains(o.out, `"waiting": [`) {
+		t.Error(o.out)
+	}
+	if got := idsOf(t, place); !slices.Equal(got, []string{"asked"}) {
+		t.Errorf("left: %v", got)
+	}
 }
 
 // J14 J9: sessions are deleted for their age only when somebody says so, and then

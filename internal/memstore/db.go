@@ -401,8 +401,17 @@ func (db *DB) Works(states ...queue.State) (list []queue.Work) {
 
 // Delete deletes a session with its work.
 func (db *DB) Delete(ctx context.Context, id string) error {
+	return db.gone(id, func() error { return db.memory.Delete(ctx, id) })
+}
+
+// DeleteIfTaken is Delete, unless words wait: see [session.TakenDeleter].
+func (db *DB) DeleteIfTaken(ctx context.Context, id string) error {
+	return db.gone(id, func() error { return db.memory.DeleteIfTaken(ctx, id) })
+}
+
+func (db *DB) gone(id string, remove func() error) error {
 	return db.in(func() (func(*Store), error) {
-		err := db.memory.Delete(ctx, id)
+		err := remove()
 		if err == nil {
 			delete(db.works, id)
 		}

@@ -276,6 +276,11 @@ func (s *Store) List(ctx context.Context, q session.Query) iter.Seq2[session.Inf
 	return ask(ctx, s, "list", func() ([]session.Info, error) { return s.db.List(q) })
 }
 
+// DeleteIfTaken implements [session.TakenDeleter].
+func (s *Store) DeleteIfTaken(ctx context.Context, id string) error {
+	return s.net(ctx, "delete "+id, func() error { return s.db.DeleteIfTaken(ctx, id) })
+}
+
 // Delete implements [session.Catalog].
 func (s *Store) Delete(ctx context.Context, id string) error {
 	return s.net(ctx, "delete "+id, func() error { return s.db.Delete(ctx, id) })

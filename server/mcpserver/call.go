@@ -125,7 +125,7 @@ func (c *call) begin(ctx context.Context) (said []item.Item, answers []answer, e
 			err = errors.Join(err, c.host.Close())
 		}
 		if fresh {
-			_ = c.server.store().Delete(context.WithoutCancel(ctx), c.session) // it may be gone with the host
+			_ = session.DeleteIfTaken(context.WithoutCancel(ctx), c.server.store(), c.session) // it may be gone with the host
 		}
 		return nil, nil, err
 	}

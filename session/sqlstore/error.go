@@ -45,7 +45,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (s *Store) fail(op string, err error) error {
 	var known *Error
 	switch {
-	case err == nil, errors.Is(err, errNotOpen), errors.As(err, &known), refuses(err), errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrLost),
+	case err == nil, errors.Is(err, errNotOpen), errors.As(err, &known), refuses(err), errors.Is(err, session.ErrBusy), errors.Is(err, session.ErrNewer), errors.Is(err, session.ErrLost), errors.Is(err, session.ErrDeliveryWaits),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}

@@ -173,29 +173,44 @@ func (s *Store) letters(ctx context.Context, id string) (list []session.Delivery
 	}
 	err = s.reading(ctx, func() error {
 		list = nil
-		rows, err := s.reads.rows(ctx, `SELECT n, key, sum, data FROM antiphon_inbox WHERE taken = 0 AND log = (SELECT log FROM antiphon_sessions WHERE id = ?) ORDER BY n`, id)
+		for d, failed := range s.eachLetter(ctx, &s.reads, id, `(SELECT log FROM antiphon_sessions WHERE id = ?)`, id) {
+			if failed != nil {
+				return failed
+			}
+			list = append(list, d)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// eachLetter yields the deliveries that wait for a session, whose log is a number or a query with an argument. It goes on behind
+// a damaged one.
+func (s *Store) eachLetter(ctx context.Context, t *tx, id, log string, of any) iter.Seq2[session.Delivery, error] {
+	return func(yield func(session.Delivery, error) bool) {
+		rows, err := t.rows(ctx, `SELECT n, key, sum, data FROM antiphon_inbox WHERE taken = 0 AND log = `+log+` ORDER BY n`, of)
 		if err != nil {
-			return err
+			yield(session.Delivery{}, err)
+			return
 		}
 		defer rows.Close()
 		for rows.Next() {
 			var n int64
 			var key, sum []byte
 			l := &letter{id: id}
-			if err := rows.Scan(&n, &key, &sum, &l.data); err != nil {
-				return err
+			if err = rows.Scan(&n, &key, &sum, &l.data); err != nil {
+				break
 			}
 			copy(l.key[:], key)
 			copy(l.sum[:], sum)
-			d, err := s.openLetter(l, n)
-			if err != nil {
-				return err
+			if d, err := s.openLetter(l, n); !yield(d, err) {
+				return
 			}
-			list = append(list, d)
 		}
-		return errors.Join(rows.Err(), rows.Close())
-	})
-	return list, err
+		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			yield(session.Delivery{}, err)
+		}
+	}
 }
 
 // arrivals tells those who listen of deliveries. Those of this store are told at once.

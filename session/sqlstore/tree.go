@@ -5,6 +5,7 @@ package sqlstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -82,7 +83,18 @@ func (t *tx) sumAt(ctx context.Context, b base) (session.Sum, error) {
 }
 
 // Delete implements [session.Catalog].
-func (s *Store) Delete(ctx context.Context, id string) error {
+func (s *Store) Delete(ctx context.Context, id string) error { return s.delete(ctx, id, false) }
+
+// DeleteIfTaken implements [session.TakenDeleter].
+func (s *Store) DeleteIfTaken(ctx context.Context, id string) error {
+	if err := s.seal.usable(); err != nil {
+		return err
+	}
+	return s.delete(ctx, id, true)
+}
+
+// delete deletes a session and those nested in it; with ifTaken, only if no words wait for them.
+func (s *Store) delete(ctx context.Context, id string, ifTaken bool) error {
 	var gone []string
 	err := s.writeHeld(ctx, id, func(ctx context.Context, t *tx) error {
 		if err := t.lockTree(ctx); err != nil {
@@ -94,6 +106,11 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		}
 		// The list grows in the loop: deleting a session adds its nested sessions.
 		for n := 0; n < len(gone); n++ {
+			if ifTaken {
+				if err := s.allTaken(ctx, t, gone[n]); err != nil {
+					return err
+				}
+			}
 			inside, err := t.remove(ctx, gone[n])
 			if err != nil {
 				return err
@@ -108,6 +125,24 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	for _, id := range gone {
 		s.heads.forget(id)
 		s.tell(id)
+	}
+	return nil
+}
+
+// allTaken returns an error if words wait for a session. No delivery arrives until the transaction ends.
+func (s *Store) allTaken(ctx context.Context, t *tx, id string) error {
+	row, err := t.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	for d, err := range s.eachLetter(ctx, t, id, `?`, row.log) {
+		var damage *session.Damage
+		if errors.As(err, &damage) { // it may be what somebody said
+			return fmt.Errorf("%w; %w", session.ErrDeliveryWaits, err)
+		}
+		if err = cmp.Or(err, session.AllTaken(id, d)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
