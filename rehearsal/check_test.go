@@ -177,6 +177,14 @@ func TestScriptMistakes(t *testing.T) {
 		{"no field", "turn\n  say {{(image 2).Width}}\n", `s:2:16: say: at <2>: can't evaluate field Width in type rehearsal.Image`},
 		{"arguments", "turn\n  call f {\"a\": {{output 1}}}\n", `s:2:10: call f: unexpected character 'o', at byte 6 of "{\"a\": one two}"`},
 		{"arguments list", "turn\n  call f {{json tools}}\n", `s:2:10: call f: the arguments are JSON but not an object, at byte 0 of "[\"read_file\",\"look\"]"`},
+		{"a number to range over", "turn\n  say {{range 1000000000}}x{{end}}\n", "s:2:15: say: range needs a list, such as tools"},
+		{"ranges in ranges", "turn\n  say " + strings.Repeat("{{range tools}}", 40) + strings.Repeat("{{end}}", 40) + "\n", "s:2:585: say: " + tooLong},
+		{"a text that doubles", "turn\n  say {{$x := \"xxxxxxxx\"}}" + strings.Repeat("{{$x = print $x $x}}", 40) + "{{$x}}\n", "s:2:474: say: " + tooLong},
+		{"a text that is quoted again", "turn\n  say {{$x := json 1.5}}" + strings.Repeat("{{$x = json (print $x `\"`)}}", 40) + "{{$x}}\n", "s:2:676: say: " + tooLong},
+		{"a long text again and again", "turn\n  say {{$x := printf \"%900000d\" 1}}{{printf \"" + strings.Repeat("%[1]s", 99) + "\" $x}}\n", "s:2:38: say: " + tooLong},
+		{"a width", "turn\n  say {{printf \"" + strings.Repeat("%999999d", 99) + "\" 1}}\n", "s:2:9: say: " + tooLong},
+		{"a width of an argument", "turn\n  say {{printf \"%*d%*d\" 999999 1 999999 1}}\n", "s:2:9: say: " + tooLong},
+		{"texts after each other", "turn\n  say {{$x := printf \"%900000d\" 1}}" + strings.Repeat("{{$x}}", 20) + "\n", "s:2:7: say: " + tooLong},
 		{"nothing", "turn quiet\n  say {{if false}}x{{end}}\n  pause 1ms\n", `s:1:1: turn quiet: all its statements are empty`},
 	}
 	req := request([]string{"read_file", "look"}, item.User("x"),
@@ -196,6 +204,8 @@ func TestScriptMistakes(t *testing.T) {
 		})
 	}
 }
+
+const tooLong = "the text is longer than 16 MiB, or takes too long to make"
 
 // shift adds one to a line number: the scripts stand below a line of their own.
 func shift(s string) string {

@@ -109,6 +109,10 @@
 //	shorten N TEXT    at most N characters, on one line
 //	json VALUE        VALUE as JSON, for arguments
 //
+// A template ends soon and fills no memory, because the script may be a stranger's: a text
+// is at most 16 MiB long, range needs a list, and define, block and template are not
+// available.
+//
 // N counts from 1 over the whole conversation; -1 is the last call. Without a name
 // all calls are counted, and without a number the first one is used.
 package rehearsal

@@ -117,6 +117,8 @@ func TestParseErrors(t *testing.T) {
 		{"no object", "turn\n  call f [1]\n", `s:2:10: call f: the arguments are JSON but not an object (arguments are a JSON object; call_raw sends any text)`},
 		{"template syntax", "turn\n  say a\n    b {{output\n", `s:3:5: say: unclosed action (see the list of functions in the documentation of package rehearsal)`},
 		{"template function", "turn\n  say {{outptu 1}}\n", `s:2:7: say: function "outptu" not defined (see the list of functions in the documentation of package rehearsal)`},
+		{"a template of its own", "turn\n  say {{define \"a\"}}x{{end}}y\n", `s:2:7: say: define and block are not available (see the list of functions in the documentation of package rehearsal)`},
+		{"a template that uses itself", "turn\n  say {{if true}}{{range tools}}{{template \"script\"}}{{end}}{{end}}\n", `s:2:7: say: template is not available (see the list of functions in the documentation of package rehearsal)`},
 		{"text behind round", "turn\n  say x\nround two\nturn\n  say x\n", `s:3:7: text after "round" (write it as a comment above)`},
 		{"empty round", "round\nturn\n  say x\n", `s:1:1: the round before this one has no turn (turns before the first round line are the first round)`},
 		{"last round", "turn\n  say x\nround\n", `s:4:1: the last round has no turn (begin one with the line "turn")`},

@@ -16,7 +16,11 @@ import (
 // parseTemplate compiles a text. Its functions are only declared until [render]
 // binds them to a request.
 func parseTemplate(text string) (*template.Template, error) {
-	return template.New("script").Option("missingkey=error").Funcs((&facts{}).functions()).Parse(text)
+	t, err := template.New("script").Option("missingkey=error").Funcs(bounded((&facts{}).functions())).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return t, bound(t)
 }
 
 // render executes a statement's template over the facts of one request.
@@ -25,8 +29,8 @@ func (st *statement) render(f *facts) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var b strings.Builder
-	if err := t.Funcs(f.functions()).Execute(&b, nil); err != nil {
+	var b limited
+	if err := t.Funcs(bounded(f.functions())).Execute(&b, nil); err != nil {
 		return "", err
 	}
 	return b.String(), nil
