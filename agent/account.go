@@ -69,7 +69,8 @@ type AgentUsage struct {
 	// "research", or "fork"; for an agent inside another one the names of both, such as
 	// "research/ask". For an agent to which the session was handed over it is the name of
 	// the [Handoff], however it got there. It is "" for the session's own agent, "<agent>"
-	// for agents in messages of a file and "<guards>" for models that guards ask.
+	// for agents in messages of a file and "<guards>" for models that guards ask, and for requests
+	// beside the conversation, such as for a title.
 	Agent string `json:"agent"`
 	// Sessions is the number of the agent's sessions.
 	Sessions int `json:"sessions"`

@@ -192,7 +192,8 @@ type CallStarted struct {
 // SubagentUsage records the totals of a run that a call started, of another agent or of a
 // fork. Session holds the run's items. Without a CallID it is the run of an agent in
 // a message that was complete before the session began, or, after the first
-// [RunStarted], the usage of guards that asked a model.
+// [RunStarted], the usage of guards that asked a model, or of a request beside the conversation, such
+// as for a title.
 type SubagentUsage struct {
 	CallID  string
 	Session string

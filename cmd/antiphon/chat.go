@@ -245,6 +245,9 @@ type dialogue struct {
 	moved      string            // why the session goes on elsewhere, or ""
 	halted     bool              // an operator asked the last run to stop
 	told       string            // why the last run ended early, if that was shown
+	untitled   bool              // the conversation began here, and nobody has given it a title
+	replied    bool              // the last turn ended with an answer
+	foresight  *foresight        // a request for what the person may say next, or nil
 	taken      string            // why it was taken from workers, or ""
 	detached   atomic.Bool       // it was left to workers
 	gone       chan struct{}     // closed when the terminal is gone; nil if nobody notices that
@@ -275,7 +278,10 @@ func (t *dialogue) hold(ctx context.Context) error {
 		return err
 	}
 	for {
+		t.entitleOnce(ctx)
+		t.foresee(ctx)
 		text, err := t.next(ctx)
+		t.foreseen(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -424,7 +430,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 			t.older[d.Key] = true
 		}
 	}
-	t.spoke = !h.Fresh()
+	t.spoke, t.untitled, t.replied = !h.Fresh(), h.Fresh(), false
 	t.learns = t.learn(ctx, h)
 	t.face.complete(t.values)
 	t.cfg.Session, t.cfg.Last, t.cfg.Tags = h.Info.ID, false, nil
@@ -719,6 +725,7 @@ var chatCommands = []tui.Command{
 	{Name: "save", Arguments: "[NAME]", Help: "give the session a name; it is kept in any case"},
 	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
 	{Name: "theme", Arguments: "dark|light|contrast|none", Help: "change the colours; ANTIPHON_THEME, or theme in the settings, keeps one"},
+	{Name: "title", Arguments: "[TEXT]", Help: "give the conversation a title for lists; without TEXT, the model is asked for one"},
 	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
 	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
 	{Name: "why", Help: "show what broke the prompt cache"},

@@ -51,6 +51,8 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		err = t.collapse(rest)
 	case "save":
 		err = t.save(ctx, rest)
+	case "title":
+		err = t.title(ctx, rest)
 	case "mode":
 		err = t.chooseMode(rest)
 	case "plan":

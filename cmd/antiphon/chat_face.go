@@ -41,6 +41,8 @@ type face interface {
 	status(text string)
 	said(text string)
 	put(text string)
+	// suggest shows a prompt that the person may take, while the draft is empty. It may be called beside all other methods.
+	suggest(text string)
 	copy(text string) error
 	picture(load func(width, height int) (image.Image, error)) error
 	theme(name string) error
@@ -74,6 +76,11 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range []string{"ANTIPHON_TITLES", "ANTIPHON_SUGGEST"} {
+		if !slices.Contains(asides, cmp.Or(env[name], asides[0])) {
+			return nil, usage(fmt.Errorf("%s is %q; it is one of %s", name, env[name], strings.Join(asides, ", ")))
+		}
+	}
 	motion := cmp.Or(env["ANTIPHON_MOTION"], motions[0])
 	if !slices.Contains(motions, motion) {
 		return nil, usage(fmt.Errorf("ANTIPHON_MOTION is %q; it is one of %s", motion, strings.Join(motions, ", ")))
@@ -106,6 +113,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 
 func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }
 func (f *liveFace) done(key string)       { f.t.Done(key) }
+func (f *liveFace) suggest(text string)   { f.t.Suggest(text) }
 
 func (f *liveFace) last(key, text string) {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })

@@ -128,6 +128,7 @@ func (f *plainFace) endText()                  {}
 func (f *plainFace) status(string)             {}
 func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
 func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
+func (f *plainFace) suggest(string)            {} // nobody asks for one
 func (f *plainFace) sent(string)               {}
 func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.err, "(the message was not sent)") }
 func (f *plainFace) remember([]string, string) {}

@@ -46,6 +46,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	end := t.face.working(stop, t.steer(ctx))
 	defer end()
 	t.print.began, t.print.totals, t.print.failed, t.told = time.Now(), agent.Totals{}, 0, ""
+	t.replied = false
 	t.print.picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
 	var said []item.Item
@@ -107,6 +108,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	t.tell()
 	switch {
 	case err == nil:
+		t.replied = t.host.Result() != nil && t.host.Result().Why == agent.StopEndTurn
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case work.Err() != nil:

@@ -298,7 +298,7 @@ func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 	case session.CallStarted:
 		p.called(b.CallID, call, "")
 	case session.SubagentUsage:
-		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", cmp.Or(b.Session, "guards"), plural(b.Turns, "turn"), b.Tokens))
+		p.row(e.Seq, dim, "nested", fmt.Sprintf("%s: %s, %d tokens", cmp.Or(b.Session, "guards, or beside the conversation"), plural(b.Turns, "turn"), b.Tokens))
 	case session.Paused:
 		p.rests(b.CallID)
 	case session.CallDropped:

@@ -48,7 +48,7 @@ func settingsFolder(env environment) string {
 
 // settable are the attributes of the settings' <config/>, and the variables that they stand
 // for. A variable that is set has precedence.
-var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION", "keys": "ANTIPHON_KEYS", "bind": "ANTIPHON_BIND", "prices": "ANTIPHON_PRICES"}
+var settable = map[string]string{"model": "OPENAI_MODEL", "base_url": "OPENAI_BASE_URL", "hangup": "ANTIPHON_HANGUP", "theme": "ANTIPHON_THEME", "notify": "ANTIPHON_NOTIFY", "images": "ANTIPHON_IMAGES", "motion": "ANTIPHON_MOTION", "keys": "ANTIPHON_KEYS", "bind": "ANTIPHON_BIND", "prices": "ANTIPHON_PRICES", "titles": "ANTIPHON_TITLES", "suggest": "ANTIPHON_SUGGEST"}
 
 // settings are what a person wrote for all agents.
 type settings struct {
@@ -168,6 +168,8 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 		return fmt.Sprintf("motion is %q", value), "it is one of " + strings.Join(motions, ", ")
 	case attribute == "keys" && !slices.Contains(keySets, value):
 		return fmt.Sprintf("keys is %q", value), "it is one of " + strings.Join(keySets, ", ")
+	case (attribute == "titles" || attribute == "suggest") && !slices.Contains(asides, value):
+		return fmt.Sprintf("%s is %q", attribute, value), "it is one of " + strings.Join(asides, ", ")
 	case attribute == "images" && !slices.Contains(tui.Pictures, value):
 		return fmt.Sprintf("images is %q", value), "it is one of " + strings.Join(tui.Pictures, ", ")
 	}
@@ -414,7 +416,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		place += ", which is not there"
 	}
 	line("settings", place, "")
-	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}, {"bind", "ANTIPHON_BIND"}, {"prices", "ANTIPHON_PRICES"}} {
+	for _, setting := range []struct{ what, name string }{{"model", "OPENAI_MODEL"}, {"endpoint", "OPENAI_BASE_URL"}, {"hangup", "ANTIPHON_HANGUP"}, {"theme", "ANTIPHON_THEME"}, {"notify", "ANTIPHON_NOTIFY"}, {"images", "ANTIPHON_IMAGES"}, {"motion", "ANTIPHON_MOTION"}, {"keys", "ANTIPHON_KEYS"}, {"bind", "ANTIPHON_BIND"}, {"titles", "ANTIPHON_TITLES"}, {"suggest", "ANTIPHON_SUGGEST"}, {"prices", "ANTIPHON_PRICES"}} {
 		value, from := env[setting.name], cmp.Or(own.from[setting.name], "$"+setting.name)
 		if value == "" {
 			value, from = "not set", ""

@@ -194,6 +194,11 @@ func (t *Terminal) key(name, text string) {
 			t.hint = "mode: " + t.opts.Modes[t.mode]
 		}
 	case "tab":
+		if text := t.suggested(); text != "" {
+			t.suggest = ""
+			t.compose.paste(text)
+			return
+		}
 		t.complete()
 	case "up":
 		if t.compose.text == "" && len(t.queue) > 0 && !t.asking {

@@ -82,6 +82,10 @@ func (t *Terminal) live(width, height int, now time.Time) (f frame) {
 		draft, row, col = t.compose.rows(prompt, width, max(1, left/2))
 	}
 	left -= len(draft)
+	if text := t.suggested(); text != "" && len(draft) == 1 {
+		row := "Tab: " + strings.ReplaceAll(Shown(text), "\n", " ") // behind the cursor
+		draft[0] = prompt + " " + t.styled(fitted(row, max(1, width-columns(prompt)-1)), dim)
+	}
 
 	var below []string
 	if hint := t.below(now); hint != "" && left > min(1, len(t.note)) { // a question comes before it

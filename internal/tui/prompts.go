@@ -41,6 +41,23 @@ func (t *Terminal) Next(ctx context.Context) (string, error) {
 	}
 }
 
+// Suggest shows what the person may want to say next, while the draft is empty and nothing works. Tab takes it into the
+// draft. "" takes it back.
+func (t *Terminal) Suggest(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.suggest = text
+	t.changed()
+}
+
+// suggested returns what Tab takes into the draft, or "".
+func (t *Terminal) suggested() string {
+	if t.compose.text != "" || t.asking || t.pending || t.stop != nil || t.find.on || t.line != nil || len(t.queue) > 0 {
+		return ""
+	}
+	return t.suggest
+}
+
 // Sent says that a prompt of [Terminal.Next] is kept elsewhere, or needs not be kept. A text that
 // is none changes nothing.
 func (t *Terminal) Sent(text string) {

@@ -95,6 +95,7 @@ type Terminal struct {
 	line    *string // the command line of vi, or what is searched
 	sought  sought
 	queue   []string
+	suggest string             // what the person may want to say next, or ""
 	taken   []string           // by Next, and in no other place yet
 	stop    func()             // ends the work, or nil if nothing works
 	steer   func(string) error // says something to the work

@@ -783,6 +783,47 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// TestSuggest proves that a prompt that the person may want to say is shown in the empty draft alone, and becomes the draft by Tab.
+func TestSuggest(t *testing.T) {
+	b := newBench(t, 40, 24, false)
+	screen := func() string {
+		b.draw(t)
+		return strings.Join(b.shown(), "\n")
+	}
+	const shown = "Tab: run the tests"
+	b.t.Suggest("run the tests")
+	if got := screen(); !strings.Contains(got, "›  "+shown) {
+		t.Errorf("the screen:\n%s", got)
+	}
+	b.press("enter", "")
+	b.press("x", "x")
+	if got := screen(); strings.Contains(got, shown) || len(b.t.queue) > 0 {
+		t.Errorf("the queue %q, the screen:\n%s", b.t.queue, got)
+	}
+	b.press("backspace", "")
+	end := b.t.Working(func() {}, nil)
+	if got := screen(); strings.Contains(got, shown) {
+		t.Errorf("while it works:\n%s", got)
+	}
+	end()
+	b.press("tab", "")
+	if got := screen(); strings.Contains(got, shown) || b.t.compose.sent() != "run the tests" || len(b.t.queue) > 0 {
+		t.Errorf("the draft is %q, the queue %q", b.t.compose.sent(), b.t.queue)
+	}
+	b.press("ctrl+c", "")
+	if got := screen(); strings.Contains(got, "run the tests") {
+		t.Errorf("it comes back:\n%s", got)
+	}
+	b.t.Suggest("a \x1b[2J" + strings.Repeat("wide ", 20))
+	if got := screen(); !strings.Contains(got, "Tab: a <U+001B>[2Jwide") {
+		t.Errorf("a long one:\n%s", got)
+	}
+	b.t.Suggest("")
+	if got := screen(); strings.Contains(got, "Tab:") {
+		t.Errorf("it is taken back:\n%s", got)
+	}
+}
+
 // TestQueueOfCommands proves that commands and shell lines that are queued do not become lines of a message when
 // the work is stopped, or when the program ended before they were sent.
 func TestQueueOfCommands(t *testing.T) {
