@@ -289,7 +289,7 @@ func (d Definition) same(dir string) error {
 		defer r.Close()
 		text, err := io.ReadAll(io.LimitReader(r, int64(len(want.Text))+1))
 		if err == nil && !bytes.Equal(text, want.Text) {
-			err = fmt.Errorf("%s was changed", path)
+			err = fmt.Errorf("%s differs from the agent's definition", path)
 		}
 		return err
 	})

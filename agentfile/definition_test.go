@@ -164,7 +164,7 @@ func TestDefinitionIsChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(dir string) error{
-		"count.sh was changed": func(dir string) error {
+		"count.sh differs from the agent's definition": func(dir string) error {
 			return os.Rename(filepath.Join(dir, "helper.md"), filepath.Join(dir, "count.sh"))
 		},
 		"facts.txt is gone": func(dir string) error { return os.Remove(filepath.Join(dir, "facts.txt")) },

@@ -203,7 +203,7 @@ func read(path string) ([]byte, error) {
 	if err == nil && info.Mode()&fs.ModeNamedPipe != 0 || path == "/dev/stdin" || strings.HasPrefix(path, "/dev/fd/") || strings.HasPrefix(path, "/proc/self/fd/") {
 		src, err = readPipe(path)
 	} else if src, err = readRegular(path, maxMain); err != nil && checkFolder(path) == nil {
-		err = errors.New("is a directory")
+		err = errors.New("it is a directory: name a file in it")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

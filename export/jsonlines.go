@@ -314,7 +314,7 @@ func strict(text []byte, v any) error {
 		return err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return errors.New("something stands behind the object")
+		return errors.New("unexpected data after the JSON object")
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func (r *lineReader) head(text []byte) (Line, error) {
 		return Line{}, fmt.Errorf("%w: the file has version %d, this program reads up to version %d", session.ErrNewer, h.Version, Version)
 	}
 	if h.Version < 1 {
-		return Line{}, fmt.Errorf("there is no version %d", h.Version)
+		return Line{}, fmt.Errorf("version %d is not valid: versions begin at 1", h.Version)
 	}
 	if err := strict(text, &h); err != nil {
 		return Line{}, err
@@ -380,7 +380,7 @@ func (r *lineReader) entry(text []byte) (Line, error) {
 		return Line{}, err
 	}
 	if r.seq++; e.Seq != r.seq {
-		return Line{}, fmt.Errorf("entry %d stands where entry %d should", e.Seq, r.seq)
+		return Line{}, fmt.Errorf("found entry %d, want entry %d: a line is missing or out of order", e.Seq, r.seq)
 	}
 	r.entries++
 	return Line{Entry: e}, nil
@@ -430,7 +430,7 @@ func (r *lineReader) end(text []byte) error {
 		rest, err = r.read()
 	}
 	if err == nil && rest != nil {
-		return errors.New("something stands behind the last line")
+		return errors.New("unexpected data after the last line")
 	}
 	return err
 }

@@ -121,7 +121,7 @@ func (h *Host) named(ctx context.Context, name string) (value string, hosts []st
 	case slices.Contains(h.cfg.Environment.keys(), strings.TrimSpace(value)):
 		return "", nil, &ConfigError{fmt.Errorf("the variable %s holds a key of this program, which is not sent for a file", name)}
 	case len(hosts) == 0:
-		return "", nil, &ConfigError{fmt.Errorf("the variable %s is sent nowhere, because nobody named a host for it; %s names one", name, flag)}
+		return "", nil, &ConfigError{fmt.Errorf("the variable %s is not sent, because no host is named for it; name one with %s", name, flag)}
 	}
 	h.sent = append(h.sent, value)
 	if err := h.record(ctx, audit.Record{Kind: audit.KindReleased, What: name, Where: strings.Join(hosts, ", "), Decided: session.DeciderPerson}); err != nil {

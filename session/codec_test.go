@@ -235,7 +235,7 @@ func TestParseEntryRefuses(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ line, want string }{
-		{`{"seq":3,"kind":"run_started","setup":{"tools":[{"name":"a"},{"name":5}]}}`, `entry 3: setup.tools[1].name: no text`},
+		{`{"seq":3,"kind":"run_started","setup":{"tools":[{"name":"a"},{"name":5}]}}`, `entry 3: setup.tools[1].name: neither a text nor an object with valid base64 in its member base64`},
 		{`{"seq":3,"kind":"collapsed","entries":[1,2.0]}`, `entry 3: entries[1]: no whole number`},
 		{`{"seq":3,"kind":"approval_asked","rules":5}`, `entry 3: rules: found the number 5, want a list`},
 		{`{"seq":3,"kind":"approval","remember":"no"}`, `entry 3: remember: not a JSON object`},

@@ -112,7 +112,7 @@ func readText(value string) (string, error) {
 	})
 	b, problem := base64.StdEncoding.Strict().DecodeString(s)
 	if !ok || err != nil || problem != nil {
-		return "", errors.New("no text")
+		return "", errors.New("neither a text nor an object with valid base64 in its member base64")
 	}
 	return string(b), nil
 }

@@ -44,7 +44,7 @@ type Rule struct {
 	From string `json:"from,omitempty"`
 }
 
-// KnownOptions, as the last element of a Prefix, allows further words of a
+// KnownOptions as the last element of a Prefix allows further words of a
 // command that are known to be harmless. Tools that run commands define which
 // words these are; other tools compare it as plain text.
 const KnownOptions = "…"

@@ -22,7 +22,7 @@ import (
 )
 
 // ErrOver means that a session has nothing to go on with until somebody submits work again.
-var ErrOver = errors.New("what it was for has ended")
+var ErrOver = errors.New("the response or request that this work belongs to has ended")
 
 var (
 	errGone      = errors.New("the session is gone")

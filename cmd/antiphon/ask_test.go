@@ -185,7 +185,7 @@ func TestWrongInputs(t *testing.T) {
 		{[]string{"--temperature", "warm", "What?"}, "antiphon: --temperature: \"warm\" is not a number; see antiphon ask --help\n"},
 		{[]string{"-o", ".", "What?"}, "antiphon: --out . is a folder; name a file, such as talk.md\n"},
 		{[]string{"--schema", "absent.json", "What?"}, "antiphon: --schema absent.json: no such file or directory\n"},
-		{[]string{"-a", "absent.md", "What?"}, "antiphon: absent.md: no such file or directory\n"},
+		{[]string{"-a", "absent.md", "What?"}, "antiphon: absent.md: no such file or directory; antiphon init absent.md writes a first agent there\n"},
 	} {
 		if got := programEnv(t, env, c.args...); got.code != exitUsage || got.err != c.want {
 			t.Errorf("%q: exit code %d\n%s\nwant %s", c.args, got.code, got.err, c.want)

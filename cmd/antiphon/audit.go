@@ -265,7 +265,7 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 		return err
 	}
 	if _, err := os.Stat(log.Path()); errors.Is(err, fs.ErrNotExist) && len(c.Head) == 0 {
-		return usage(fmt.Errorf("there is no audit log %s: nothing was recorded yet, or it was removed; --head HASH tells, if you kept a head", printable(log.Path())))
+		return usage(fmt.Errorf("there is no audit log %s: nothing was recorded yet, or the file was removed; if you kept a head, --head HASH tells which", printable(log.Path())))
 	}
 	if c.JSON {
 		err = errors.Join(json.MarshalWrite(toJSON(std.out), report, lineOptions), newline(std.out))

@@ -67,9 +67,9 @@ type chatCommand struct {
 
 // Help is shown by antiphon chat --help.
 func (chatCommand) Help() string {
-	return `A conversation at the terminal. What is finished goes to the terminal's own
-scrollback; the reply's end, the work in progress and the draft stand below it.
-The conversation is kept in a session, and leaving says how to come back.
+	return `A conversation at the terminal. Finished output goes into the terminal's own
+scrollback. Below it are the end of the current reply, the work in progress and your
+draft. The conversation is kept in a session, and leaving says how to come back.
 
 Enter sends, Ctrl-J begins a new line, Esc stops the work, Ctrl-D leaves, /help
 lists the commands.

@@ -112,8 +112,10 @@ var flagGroups = []kong.Group{
 const description = `Agents as text files, over the Responses API.
 
 Exit codes: 0 done, 1 failed, 2 bad arguments or file, 3 the endpoint failed,
-4 a limit ended the run, 5 done but a call was refused because nobody could
-approve it, 130 interrupted.`
+4 a limit or sessions stop ended the run, 5 done but a call was refused because
+nobody could approve it, or calls wait (--pause), 130 interrupted.
+
+Without a command, antiphon begins a chat if it is at a terminal.`
 
 // run is the program: it returns the exit code. The tests call it as main does.
 func run(ctx context.Context, args, env []string, std stdio) int {
@@ -367,6 +369,9 @@ func plainer(err error) string {
 		return "unknown flag " + name
 	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
+		if word, guess, guessed := strings.Cut(arg, `, did you mean "`); guessed && !host.Nearly(word, strings.TrimSuffix(guess, `"?`)) {
+			arg = word
+		}
 		if word, _, _ := strings.Cut(arg, ", did you mean"); isVerb(err, word) {
 			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", word)
 		}

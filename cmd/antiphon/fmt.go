@@ -23,9 +23,9 @@ type fmtCommand struct {
 
 // Help is shown by antiphon fmt --help.
 func (fmtCommand) Help() string {
-	return `Elements get lines of their own, attributes quotes, tags without content their
-end. What messages say stays as it is, comments stay where they were. A file with
-mistakes is reported and left alone. Changed files are listed.
+	return `Each element is put on its own line, attribute values are quoted, and elements
+without content are closed. What messages say stays as it is, comments stay where
+they were. A file with mistakes is reported and left alone. Changed files are listed.
 
 Examples:
   antiphon fmt agent.md

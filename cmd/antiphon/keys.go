@@ -57,6 +57,18 @@ type keysCreateCommand struct {
 	Trial    bool     `help:"The limits refuse nothing: what they would refuse is logged and counted."`
 }
 
+// Help is shown by antiphon keys create --help.
+func (keysCreateCommand) Help() string {
+	return `Prints the key once and stores only its hash: a key that is lost is revoked and made
+again. A server that runs with this file of keys notices it. With the first key, the server
+begins to refuse requests without one.
+
+Examples:
+  antiphon keys create anna
+  antiphon keys create ci --project shop --expires 90d --requests 60 --cost 5
+  antiphon keys create lead --project shop --scopes sessions,approve`
+}
+
 // Run creates a key.
 func (c *keysCreateCommand) Run(ctx context.Context, std stdio, env environment, all *keysCommand) error {
 	keys, err := all.keys(env)

@@ -211,7 +211,7 @@ func (c *runCommand) checkFiles() error {
 	if c.File == "-" {
 		return usage(errors.New("give the agent's file: piped input is the prompt, as in antiphon run FILE -"))
 	}
-	if err := notAgent(c.File); err != nil {
+	if err := cmp.Or(absentAgent(c.File), notAgent(c.File)); err != nil {
 		return usage(err)
 	}
 	return nil

@@ -23,7 +23,7 @@ func errRefused(bad int) error {
 	if bad == 0 {
 		return nil
 	}
-	return usage(fmt.Errorf("%s would be refused", plural(bad, "thing")))
+	return usage(fmt.Errorf("%s in the list above would be refused", plural(bad, "thing")))
 }
 
 // showAgents prints the agents that would be served, and returns how many would be

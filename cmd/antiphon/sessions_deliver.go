@@ -95,6 +95,20 @@ type stopCommand struct {
 	deliverFlags
 }
 
+// Help is shown by antiphon sessions stop --help.
+func (stopCommand) Help() string {
+	return `Asks the run of a session to end: one of antiphon run, chat, serve, mcp or work, on any
+machine with the store. Replies and calls that are under way are cut off, unless
+--after-turn lets them end. antiphon run then ends with exit code 4. The session keeps
+what there is, and a later run continues it.
+
+If nothing runs, the next run takes the request, and ends.
+
+Examples:
+  antiphon sessions stop work
+  antiphon sessions stop work --after-turn --reason "wrong branch"`
+}
+
 // Run delivers a request to stop.
 func (c *stopCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.withWhole(ctx, env, c.Session, func(store keeper, info session.Info) error {

@@ -28,10 +28,9 @@ type sweepCommand struct {
 
 // Help is shown by antiphon sessions gc --help.
 func (sweepCommand) Help() string {
-	return `Removes payloads that no session needs. Sessions it deletes only if you say so by
---older-than or --expired; it names them first, and at a terminal it asks. A
-session that is in use is left alone, and so is one for which something waits that
-somebody said.
+	return `Removes payloads that no session needs. It deletes sessions only with --older-than
+or --expired: it lists them first and, at a terminal, asks. It leaves alone a session
+that is in use, and one with input that no run has taken yet.
 
 Also writes the database anew if something was deleted, so that no bytes of it
 are left. Of a Postgres server that is true of its tables; its write-ahead log,

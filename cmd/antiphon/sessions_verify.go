@@ -137,9 +137,8 @@ type salvageCommand struct {
 
 // Help is shown by antiphon sessions salvage --help.
 func (salvageCommand) Help() string {
-	return `The copy has every entry that is whole, under its number. In the place of one
-that is lost stands a notice that says so and quotes what is stored there. The
-damaged session stays as it is.
+	return `The copy has every entry that is whole, under its number. A notice replaces each
+lost entry and quotes what is stored there. The damaged session stays as it is.
 
 The copy has no approval that may have been used: calls that were open where an
 entry is lost count as calls whose outcome is not known, and are not run again. A

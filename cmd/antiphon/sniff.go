@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -105,6 +106,20 @@ func notAgent(path string) error {
 		return nil
 	}
 	return &chatmd.Error{File: path, Line: 1, Column: 1, Message: kind + ", not an agent's file", Hint: hint}
+}
+
+// absentAgent returns an error for an agent's file that does not exist, with the command that
+// writes one.
+func absentAgent(path string) error {
+	_, err := os.Stat(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil // reading the file reports other errors
+	}
+	var why *fs.PathError
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return fmt.Errorf("%s: %w; antiphon init %s writes a first agent there", path, err, quoted(path))
 }
 
 // headOf returns the beginning of a file, or nil if it does not exist or is a pipe,

@@ -45,6 +45,8 @@ type storeFlag struct {
 	StoreRetry time.Duration `name:"store-retry" placeholder:"D" help:"How long to retry while the store is unreachable, busy or out of disk space. Default: 30s for Postgres, 5s for a file."`
 
 	StoreKey string `name:"store-key" placeholder:"WHERE" help:"Where the key of an encrypted store is: file:PATH, keyring, keyring:NAME, env ($$ANTIPHON_STORE_SECRET) or none. A new store is encrypted with it. Default: $$ANTIPHON_STORE_KEY, or none."`
+
+	begins string // the command that begins a store, for a hint; "" for antiphon run
 }
 
 // at returns the place of the store and the options for opening it. A missing store
@@ -95,7 +97,10 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	k, err := store.Open(ctx, place, o)
 	var absent *store.AbsentError
 	if errors.As(err, &absent) {
-		err = fmt.Errorf("%w; antiphon run FILE --session NAME makes one", err)
+		if folder := f.checkFolder(env, place); folder != nil {
+			return k, folder // no command would make a store there
+		}
+		err = fmt.Errorf("%w; %s makes one", err, cmp.Or(f.begins, "antiphon run FILE --session NAME"))
 	}
 	return k, err
 }

@@ -64,7 +64,9 @@ Examples:
 
 // sessions returns the commands about sessions with the same store.
 func (c *workCommand) sessions() *sessionsCommand {
-	return &sessionsCommand{storeFlag: c.storeFlag, JSON: c.JSON}
+	all := &sessionsCommand{storeFlag: c.storeFlag, JSON: c.JSON}
+	all.begins = "antiphon work submit FILE SESSION"
+	return all
 }
 
 // workStartCommand is antiphon work start.
@@ -368,12 +370,26 @@ type workSubmitCommand struct {
 	Upgrade bool          `help:"Go on with the file as it is now, instead of the version that the session's work began with."`
 }
 
+// Help is shown by antiphon work submit --help.
+func (workSubmitCommand) Help() string {
+	return `Leaves the agent's file, with all that it includes, a session and what to say to it in
+the store, and ends. A worker does the work when it is due; nothing runs here. The
+answer is in the session: antiphon sessions show NAME.
+
+The work keeps the file as it is now, also if the file changes before a worker runs it.
+
+Examples:
+  antiphon work submit agents/review.md monday "Review the last commit"
+  antiphon work submit agents/review.md monday --key job-17 --in 2h --needs gpu
+  git diff | antiphon work submit agents/review.md monday -`
+}
+
 // Run submits.
 func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	if c.In < 0 {
 		return usage(errors.New("--in cannot be negative"))
 	}
-	if err := notAgent(c.File); err != nil {
+	if err := cmp.Or(absentAgent(c.File), notAgent(c.File)); err != nil {
 		return usage(err)
 	}
 	cfg, err := workConfig(std, env)

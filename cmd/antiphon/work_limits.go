@@ -24,6 +24,18 @@ type workLimitsCommand struct {
 	Runs     *int64 `placeholder:"N" help:"Run at most N sessions at once. 0 means no limit."`
 }
 
+// Help is shown by antiphon work limits --help.
+func (workLimitsCommand) Help() string {
+	return `Lists the caps of an endpoint, or of all, and what it takes now. With --requests,
+--tokens or --runs, it sets them for all workers of the store together, from the next
+request on. A cap that is not named stays as it is.
+
+Examples:
+  antiphon work limits
+  antiphon work limits https://api.openai.com/v1 --requests 500 --tokens 200000 --runs 20
+  antiphon work limits https://api.openai.com/v1 --runs 0`
+}
+
 // Run lists or sets limits.
 func (c *workLimitsCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	all := work.sessions()

@@ -25,6 +25,21 @@ type workParkCommand struct {
 	Reason string `placeholder:"TEXT" help:"Why, for people."`
 }
 
+// Help is shown by antiphon work park --help.
+func (workParkCommand) Help() string {
+	return `Stops work within a second and ends the programs of its calls, also at terminals and
+servers that use the store. Parked work stays where it is until antiphon work retry.
+Name sessions, or select work by --tenant, --agent, --endpoint or --all.
+
+Work that is submitted later begins as usual. With --endpoint, workers send nothing
+more to that endpoint until antiphon work retry --endpoint URL.
+
+Examples:
+  antiphon work park monday --reason "wrong branch"
+  antiphon work park --agent agents/review.md
+  antiphon work park --endpoint https://api.openai.com/v1`
+}
+
 // Run parks.
 func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	if err := c.check(); err != nil {

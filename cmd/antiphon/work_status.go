@@ -465,6 +465,19 @@ type workDrainCommand struct {
 	Wait   time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for what runs."`
 }
 
+// Help is shown by antiphon work drain --help.
+func (workDrainCommand) Help() string {
+	return `Parks all work that is ready and waits for what runs, such as before maintenance. It
+stops nothing: runs may end within --wait, and if some still run then, the exit code is
+1. New work, and work that gets an answer, begins as usual while a worker runs.
+
+antiphon work retry --drained undoes it.
+
+Examples:
+  antiphon work drain
+  antiphon work drain --tenant anna --wait 10m`
+}
+
 // Run parks what is ready, and waits for the end of what runs.
 func (c *workDrainCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
 	if c.Wait < 0 {

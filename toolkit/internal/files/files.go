@@ -144,7 +144,7 @@ func realOf(dir *os.Root, abs string) (string, error) {
 		return "", err
 	}
 	if !os.SameFile(there, opened) {
-		return "", fmt.Errorf("%s leads elsewhere than before it was opened", abs)
+		return "", fmt.Errorf("%s: a link on the way changed while it was opened; try again", abs)
 	}
 	return real, nil
 }
