@@ -5,6 +5,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/base64"
 	"iter"
 	"strings"
 	"testing"
@@ -143,5 +144,38 @@ func TestModelPanics(t *testing.T) {
 	broken = false
 	if res, _, err := run(); err != nil || res.Text != "done" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// breaks panics wherever an output is written.
+type breaks struct{}
+
+func (breaks) Count(string) int                            { panic("no counter") }
+func (breaks) Fit([]byte) ([]byte, string, error)          { panic("no imager") }
+func (breaks) Put(context.Context, []byte) (string, error) { panic("no store") }
+func (breaks) Get(context.Context, string, int, int) ([]byte, int, error) {
+	panic("no store")
+}
+
+// What a program brings to write outputs may panic: the call fails, its sibling does not, and the
+// program goes on. T15 G8
+func TestOutputPanics(t *testing.T) {
+	for what, set := range map[string]func(a *agent.Agent){
+		"no counter": func(a *agent.Agent) { a.Output = output.Policy{Tokens: breaks{}, Limit: &output.Limit{Tokens: 500}} },
+		"no imager":  func(a *agent.Agent) { a.Output.Images = breaks{} },
+		"no store":   func(a *agent.Agent) { a.OutputStore, a.Output.Limit = breaks{}, &output.Limit{Bytes: 1000} },
+	} {
+		r := newRig(t, agenttest.Completed(item.Call("c1", "show", "{}"), item.Call("c2", "fine", "{}")), agenttest.Completed(item.Assistant("done")))
+		set(r.agent)
+		r.agent.Tools = []tool.Tool{
+			tool.Must("show", "", func(context.Context, struct{}) (tool.Result, error) {
+				return tool.Result{Text: strings.Repeat("long ", 1000), Parts: []item.Part{&item.InputImage{ImageURL: "data:image/png;base64," + base64.StdEncoding.EncodeToString(shot(t))}}}, nil
+			}),
+			tool.Must("fine", "", func(context.Context, struct{}) (tool.Result, error) { return tool.Result{Text: "all right"}, nil }, tool.MaxOutput(output.Limit{})),
+		}
+		if res := r.run(item.User("go")); res.Text != "done" || res.Calls != 2 || res.FailedCalls == 0 {
+			t.Errorf("%s: %+v", what, res)
+		}
+		contains(t, string(r.server.Requests()[1].Body), what, "all right")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -68,9 +69,17 @@ type target struct {
 	from   output.Source
 }
 
-// outcome writes a result: T1 to T7 and T9 to T11.
-func (t *target) outcome(ctx context.Context, res Result, why Failure) Outcome {
-	o := Outcome{Output: t.policy.Write(ctx, t.from, res, why != NoFailure), Failure: why}
+// outcome writes a result: T1 to T7 and T9 to T11. What the program brings for that, such as a
+// counter, may panic: the call then fails, with its text as far as that needs nothing of it.
+func (t *target) outcome(ctx context.Context, res Result, why Failure) (o Outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			plain := output.Policy{Secrets: t.policy.Secrets, Limit: &output.Limit{Bytes: output.DefaultBytes}}
+			lost := Result{Text: res.Text, Error: output.Clip(fmt.Sprintf("the tool has ended, and writing its output panicked: %v", v), maxProblemText)}
+			o = Outcome{Output: plain.Write(ctx, output.Source{Name: t.from.Name}, lost, true), Failure: Panicked, Panic: &PanicError{Value: v, Stack: debug.Stack()}}
+		}
+	}()
+	o = Outcome{Output: t.policy.Write(ctx, t.from, res, why != NoFailure), Failure: why}
 	if o.Failed && why == NoFailure { // the result is an error, or cannot be sent
 		o.Failure = ToolError
 	}
