@@ -76,11 +76,15 @@ func (s *Script) perform(t turn, f *facts) ([]step, error) {
 			return steps, nil
 		}
 	}
-	return nil, server.Invalid(codeScript, "", "%s:%d:1: turn %s: all its statements are empty", s.name, t.line, t.title)
+	return nil, server.Invalid(codeScript, scriptParam, "%s:%d:1: turn %s: all its statements are empty", s.name, t.line, t.title)
 }
 
-// codeScript is the error code of a mistake in the script.
-const codeScript = "rehearsal_script"
+// The code of a mistake in the script, and the parameter at fault. Without a parameter, clients may
+// send the same request in another form, and the script would see another conversation.
+const (
+	codeScript  = "rehearsal_script"
+	scriptParam = "model"
+)
 
 func (s *Script) mistake(st *statement, line, offset int, what string) error {
 	l, c := st.span.at(line, offset)
@@ -88,5 +92,5 @@ func (s *Script) mistake(st *statement, line, offset int, what string) error {
 	if st.tool != "" {
 		head += " " + st.tool
 	}
-	return server.Invalid(codeScript, "", "%s:%d:%d: %s: %s", s.name, l, c, head, what)
+	return server.Invalid(codeScript, scriptParam, "%s:%d:%d: %s: %s", s.name, l, c, head, what)
 }

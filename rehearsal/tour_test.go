@@ -99,7 +99,7 @@ func tour(t *testing.T) (*responses.Client, *tool.Set, *api.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	user, err := item.UserParts(&item.InputText{Text: "This is the programme:\n\n" + programme}, img, &item.InputText{Text: "\nTell me."})
+	user, err := item.UserParts(&item.InputText{Text: "This is the programme:\n\n" + programme}, img, &item.InputText{Text: "\nRead two-choirs.txt, look at waves.png yourself, and tell me what reached you."})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,6 +159,56 @@ func TestTour(t *testing.T) {
 	turns = run(t, client, set, req)
 	if len(turns) != 2 || !strings.Contains(turns[1], `You said: "And now?"`) || !strings.Contains(turns[1], text[11]) {
 		t.Errorf("second message: %q", turns)
+	}
+}
+
+// Whatever is asked, the tour plays to its end and says what its script cannot answer.
+func TestTourWithAnotherQuestion(t *testing.T) {
+	client, set, req := tour(t)
+	req.Input.Append(item.User("What is the\nweather?"))
+	turns := run(t, client, set, req)
+	answer := turns[len(turns)-1]
+	if len(turns) != 6 || !strings.Contains(answer, `ends: "weather?"`) || !strings.Contains(answer, "byte for byte the picture in your message") {
+		t.Errorf("%d turns: %q", len(turns), answer)
+	}
+}
+
+// E2: a mistake in a script is one request and a readable error, also when a tool showed an image,
+// which another form of the request would carry in a message of the user.
+func TestMistakeAfterImage(t *testing.T) {
+	client, _, req := tour(t)
+	script, err := rehearsal.Parse("x.script", []byte("turn\n  call look\nturn\n  say {{output \"look\" 2}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, stop, err := (&rehearsal.Server{Script: script}).Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	client.BaseURL = base
+	r, err := client.Create(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := output.Image([]byte(read(t, "waves.png")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, err := item.As[item.FunctionCall](r.Output[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := item.Output(call.CallID, item.Parts(picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Input.Append(r.Output[0], shown)
+	if r, err = client.Create(t.Context(), req); err == nil {
+		t.Fatalf("another form of the request was answered: %q", r.Text())
+	}
+	if !strings.Contains(err.Error(), "x.script:4:9: say: no call 2 of look") {
+		t.Error(err)
 	}
 }
 

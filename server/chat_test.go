@@ -93,7 +93,7 @@ func TestChatRefusals(t *testing.T) {
 		{`{"messages":[{"role":"user","content":"x"}]}`, "missing_required_parameter", "model", "'model'"},
 		{`{"model":"m","n":2,"messages":[{"role":"user","content":"x"}]}`, "unsupported_value", "n", "one choice"},
 		{`{"model":"m","messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"c","content":"y"}]}`, "", "messages", "No tool call found"},
-		{`{"model":"m","messages":[{"role":"user","content":"x"}]}`, "rehearsal_script", "", "s.script:3:9"},
+		{`{"model":"m","messages":[{"role":"user","content":"x"}]}`, "rehearsal_script", "model", "s.script:3:9"},
 	} {
 		status, e := raw(t, c, "POST", base+"/chat/completions", test.body)
 		if status != http.StatusBadRequest || e.Code != test.code || e.Param != test.param || !strings.Contains(e.Message, test.want) {
