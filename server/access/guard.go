@@ -116,6 +116,7 @@ type request struct {
 	key    *Key    // nil without keys
 	token  bool    // the key says what a token allows
 	socket *socket // nil for other requests
+	spared bool    // a limit of requests refused it in a trial
 
 	mu      sync.Mutex
 	waits   int64 // requests for responses so far
@@ -186,6 +187,7 @@ func (req *request) serve(r *http.Request) *server.Error {
 			if wrong := req.exceeds(over); wrong != nil {
 				return wrong
 			}
+			req.spared = true
 		}
 	}
 	s, err := g.of(req.project)
@@ -466,11 +468,13 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	if req.socket != nil && !req.still() {
 		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
 	}
+	spared := req.spared && !again
 	if again {
 		if over := g.accounts.request(req.key, g.now()); over != nil {
 			if wrong := req.exceeds(over); wrong != nil {
 				return nil, wrong
 			}
+			spared = true
 		}
 	}
 	least := estimate.Request(r.Object, r.Items[len(r.Items)-r.Own:])
@@ -478,7 +482,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
 		most += *r.MaxOutputTokens
 	}
-	held, over := g.accounts.reserve(req.key, most, least, g.now())
+	held, over := g.accounts.reserve(req.key, most, least, spared, g.now())
 	if len(over) > 0 {
 		if wrong := req.exceeds(over...); wrong != nil {
 			return nil, wrong

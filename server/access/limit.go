@@ -96,15 +96,11 @@ func (a *accounts) request(key *Key, now time.Time) *exceeded {
 	if limit == 0 {
 		return nil
 	}
-	var over *exceeded
-	if wait := acc.requests.wait(limit, 1, now); wait > 0 {
-		over = &exceeded{"requests", fmt.Sprintf("Rate limit reached for the key %s: %d requests a minute.", key.Name, limit), wait, false}
-		if !key.Limits.Trial {
-			return over
-		}
+	if wait := acc.requests.wait(limit, 1, now); wait > 0 { // it does not count, in a trial either
+		return &exceeded{"requests", fmt.Sprintf("Rate limit reached for the key %s: %d requests a minute.", key.Name, limit), wait, false}
 	}
 	acc.requests.used++
-	return over
+	return nil
 }
 
 // reservation is what an admitted response holds of its key's limits.
@@ -113,11 +109,13 @@ type reservation struct {
 	tokens float64
 	cost   float64
 	least  int64 // tokens that the request has for certain
+	spared bool  // only a trial let it in: the limits count as if it had been refused
 }
 
 // reserve admits a response with an estimate of its tokens, of which least are in the
-// request. A limit of a trial is returned although it admits the response.
-func (a *accounts) reserve(key *Key, estimate, least int64, now time.Time) (*reservation, []*exceeded) {
+// request. A limit of a trial is returned although it admits the response. spared says that another
+// limit of a trial would have refused it.
+func (a *accounts) reserve(key *Key, estimate, least int64, spared bool, now time.Time) (*reservation, []*exceeded) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	acc, l := a.of(key, now), key.Limits
@@ -140,8 +138,11 @@ func (a *accounts) reserve(key *Key, estimate, least int64, now time.Time) (*res
 		tomorrow := time.Unix((dayOf(now)+1)*int64(24*time.Hour/time.Second), 0)
 		over = append(over, &exceeded{"cost", fmt.Sprintf("The key %s has used or reserved %.6g of its %.6g a day.", key.Name, spent, l.Cost), tomorrow.Sub(now), true})
 	}
-	if len(over) > 0 && !l.Trial {
+	switch {
+	case len(over) > 0 && !l.Trial:
 		return nil, over
+	case len(over) > 0 || spared:
+		return &reservation{key: *key, least: least, spared: true}, over
 	}
 	acc.running++
 	acc.tokens.level(l.Tokens, now)
@@ -162,10 +163,12 @@ func (a *accounts) settle(r *reservation, o server.Outcome, now time.Time) (toke
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	acc := a.of(&r.key, now)
-	acc.running--
-	acc.tokens.level(r.key.Limits.Tokens, now)
-	acc.tokens.used = math.Max(0, acc.tokens.used+float64(tokens)-r.tokens)
-	acc.reserved = math.Max(0, acc.reserved-r.cost)
+	if !r.spared {
+		acc.running--
+		acc.tokens.level(r.key.Limits.Tokens, now)
+		acc.tokens.used = math.Max(0, acc.tokens.used+float64(tokens)-r.tokens)
+		acc.reserved = math.Max(0, acc.reserved-r.cost)
+	}
 	if o.ID != "" || o.Usage != nil {
 		acc.cost += o.Cost
 		acc.priced++

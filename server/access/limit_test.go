@@ -187,6 +187,45 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// What a limit of a trial would have refused does not count in it, as with a limit that refuses:
+// after the same time, the same requests would be let in.
+func TestTrialFrees(t *testing.T) {
+	end := make(chan struct{})
+	defer close(end)
+	for name, limits := range map[string]access.Limits{"requests": {Requests: 1}, "tokens": {Tokens: 100}, "running": {Running: 1}} {
+		limits.Trial = true
+		w := world(t, &access.Guard{}, func(_ context.Context, r *server.Request, w *server.Writer) error {
+			if r.Background != nil {
+				if err := w.Begin(""); err != nil {
+					return err
+				}
+				<-end
+			}
+			w.Usage(api.Usage{InputTokens: 60, OutputTokens: 40, TotalTokens: 100})
+			return w.Text("x")
+		}, access.Key{Name: "a", Limits: limits})
+		would := func() int64 { return w.g.Counts().Limited[access.Limited{Limit: name, Trial: true}] }
+		if name == "running" {
+			w.create("a", `{"model":"m","input":"Hello","background":true}`)
+		} else {
+			w.create("a", hello)
+		}
+		for range 5 {
+			w.create("a", hello)
+		}
+		if n := would(); n != 5 {
+			t.Errorf("%s: %d of 5 are told", name, n)
+		}
+		if name == "running" {
+			continue
+		}
+		w.clock.pass(time.Minute)
+		if w.create("a", hello); would() != 5 {
+			t.Errorf("%s: after a minute a request is told, too", name)
+		}
+	}
+}
+
 // What was recorded can be read again, without a line that broke off.
 func TestLedger(t *testing.T) {
 	folder := t.TempDir() + "/usage"
