@@ -28,6 +28,15 @@ func TestMemberTypes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stop()
+	resp, err := http.Post(url+"/responses", "application/json", strings.NewReader(`[]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), "the body of your request: found a list") {
+		t.Errorf("%d %s %v", resp.StatusCode, text, err)
+	}
 	for member, name := range map[string]string{
 		`"stream":"yes"`: "stream", `"store":1`: "store", `"background":"true"`: "background", `"parallel_tool_calls":[]`: "parallel_tool_calls",
 		`"temperature":"1"`: "temperature", `"top_p":{}`: "top_p", `"max_output_tokens":"100"`: "max_output_tokens", `"max_output_tokens":99.5`: "max_output_tokens",
@@ -59,7 +68,7 @@ func TestMemberTypes(t *testing.T) {
 	if asked > 0 {
 		t.Errorf("the backend was asked %d times", asked)
 	}
-	resp, err := http.Post(url+"/responses", "application/json", strings.NewReader(`{"model":"m","input":"hi","stream":null,"temperature":null,"metadata":null,"unknown":5}`))
+	resp, err = http.Post(url+"/responses", "application/json", strings.NewReader(`{"model":"m","input":"hi","stream":null,"temperature":null,"metadata":null,"unknown":5}`))
 	if err != nil {
 		t.Fatal(err)
 	}

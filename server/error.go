@@ -50,7 +50,11 @@ func notFound(kind, id string) *Error {
 func unreadable(err error) *Error {
 	var shape *item.ShapeError
 	if errors.As(err, &shape) {
-		return Invalid("invalid_type", shape.Path, "Invalid type for '%s': %s.", shape.Path, shape.Problem)
+		what := "'" + shape.Path + "'"
+		if shape.Path == "" {
+			what = "the body of your request"
+		}
+		return Invalid("invalid_type", shape.Path, "Invalid type for %s: %s.", what, shape.Problem)
 	}
 	return Invalid("", "", "We could not parse the JSON body of your request: %v.", err)
 }

@@ -145,11 +145,20 @@ func (c *accessFlags) tokens() (*oidctokens.OIDC, error) {
 }
 
 func listenAt(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	l, err := new(net.ListenConfig).Listen(ctx, networkOf(address), address)
 	if err != nil {
 		return nil, cannotListen("--listen", address, err)
 	}
 	return l, nil
+}
+
+// networkOf keeps to what an address says: by itself, 0.0.0.0 opens the addresses of IPv6, too.
+func networkOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err == nil && net.ParseIP(host).To4() != nil {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // cannotListen explains why a flag's address cannot be listened at.

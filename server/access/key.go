@@ -72,7 +72,7 @@ type Key struct {
 	Limits  Limits  `json:"limits,omitzero"`
 	// Hash is the SHA-256 hash of the secret in hexadecimal. The secret has 130 random bits,
 	// so a slow hash would add nothing.
-	Hash    string    `json:"sha256"`
+	Hash    string    `json:"sha256,omitzero"`
 	Created time.Time `json:"created"`
 	// Expires and Revoked are zero if the key does not expire, or is not revoked.
 	Expires time.Time `json:"expires,omitzero"`

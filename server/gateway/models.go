@@ -58,7 +58,11 @@ func (b *Backend) Models(ctx context.Context, id string) ([]server.Model, error)
 // models returns the models of one upstream, by the names that requests have for them.
 func (u *upstream) models(ctx context.Context, b *Backend) []server.Model {
 	if u.Models != "" && !strings.HasSuffix(u.Models, "*") && !strings.HasSuffix(u.Models, "/") {
-		return []server.Model{{ID: u.Models, OwnedBy: u.about().Profile}}
+		owner := u.about().Profile
+		if owner == endpoint.Careful.Name { // nobody knows what it is
+			owner = "antiphon"
+		}
+		return []server.Model{{ID: u.Models, OwnedBy: owner}}
 	}
 	u.list.mu.Lock()
 	defer u.list.mu.Unlock()

@@ -82,7 +82,7 @@ func (p *past) asked(own *api.Request) error {
 	}
 	for _, l := range losses {
 		if l.Kind == completions.LostMember || l.Kind == completions.LostContent {
-			return p.refuse(l.Path, l.What)
+			return p.refuse(l.Path, strings.TrimSuffix(l.What, " and is left out"))
 		}
 	}
 	return nil
