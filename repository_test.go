@@ -35,7 +35,7 @@ var levels = map[string]int{
 	"internal/filelock":        0,
 	"internal/homedir":         0,
 	"internal/excerpt":         0,
-	"internal/spool":           0,
+	"internal/spool":           -1,
 	"internal/publicip":        0,
 	"internal/obeyed":          0,
 	"internal/reach":           0,

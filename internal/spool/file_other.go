@@ -7,11 +7,11 @@ package spool
 
 import "os"
 
-// create makes a temporary file; remove deletes it.
-func create() (*os.File, error) { return os.CreateTemp("", "antiphon-*") }
+// Temporary makes a temporary file, private to its owner. Remove deletes it.
+func Temporary() (*os.File, error) { return os.CreateTemp("", "antiphon-*") }
 
-// remove is called when the Spool is no longer used.
-func remove(f *os.File) {
+// Remove is called when a temporary file is no longer used.
+func Remove(f *os.File) {
 	_ = f.Close() // nobody can handle the error
 	_ = os.Remove(f.Name())
 }

@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// create makes a temporary file and removes its name.
-func create() (*os.File, error) {
+// Temporary makes a temporary file, and removes its name. It is private to its owner. Remove must be called.
+func Temporary() (*os.File, error) {
 	f, err := os.CreateTemp("", "antiphon-*")
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func create() (*os.File, error) {
 	return f, nil
 }
 
-// remove is called when the Spool is no longer used.
-func remove(f *os.File) {
+// Remove is called when a temporary file is no longer used.
+func Remove(f *os.File) {
 	_ = f.Close() // nobody can handle the error
 }

@@ -13,13 +13,13 @@ import (
 // program closes it or ends.
 const deleteOnClose = 0x04000000
 
-// create makes a temporary file that the system deletes.
-func create() (*os.File, error) {
+// Temporary makes a temporary file that the system deletes. It is private to its owner. Remove must be called.
+func Temporary() (*os.File, error) {
 	name := filepath.Join(os.TempDir(), "antiphon-"+rand.Text())
 	return os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL|deleteOnClose, 0o600)
 }
 
-// remove is called when the Spool is no longer used.
-func remove(f *os.File) {
+// Remove is called when a temporary file is no longer used.
+func Remove(f *os.File) {
 	_ = f.Close() // nobody can handle the error
 }

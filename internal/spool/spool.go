@@ -71,7 +71,7 @@ func (s *Spool) Write(p []byte) (int, error) {
 
 // open moves the bytes in memory to a file.
 func (s *Spool) open() {
-	f, err := create()
+	f, err := Temporary()
 	if err != nil {
 		s.err = err
 		return
@@ -81,7 +81,7 @@ func (s *Spool) open() {
 		return
 	}
 	s.file, s.mem = f, nil
-	runtime.AddCleanup(s, remove, f)
+	runtime.AddCleanup(s, Remove, f)
 }
 
 // ring keeps the last bytes that the file did not accept.

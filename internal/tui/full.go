@@ -44,13 +44,12 @@ type rowOf struct {
 	key  string
 }
 
+// mostRowsOf is how many of them are kept.
+const mostRowsOf = 4096
+
 // place is a row of the transcript: a line, counted from the first one that there ever was, and a
 // row of it.
 type place struct{ line, row int }
-
-// mostPast is how many bytes of finished lines are kept for the full screen. Older ones are only in
-// the terminal's scrollback.
-const mostPast = 16 << 20
 
 const (
 	enterFull = "\x1b[?1049h\x1b[?1000h\x1b[?1006h"
@@ -62,20 +61,13 @@ const wheelRows = 3
 
 // pass notes that lines went to the terminal's scrollback.
 func (t *Terminal) pass(lines []string) {
+	dropped := false
 	for _, line := range lines {
-		line = named(line)
-		t.pastBytes += len(line)
-		t.past = append(t.past, line)
+		dropped = t.past.add(named(line)) || dropped
 	}
-	drop := 0
-	for t.pastBytes > mostPast && drop < len(t.past) {
-		t.pastBytes -= len(t.past[drop])
-		drop++
-	}
-	if drop > 0 {
-		t.past = slices.Clone(t.past[drop:])
-		t.dropped += drop
-		t.rowsOf = slices.DeleteFunc(t.rowsOf, func(r rowOf) bool { return r.line < t.dropped })
+	if dropped {
+		first := t.past.begin()
+		t.rowsOf = slices.DeleteFunc(t.rowsOf, func(r rowOf) bool { return r.line < first })
 	}
 }
 
@@ -126,10 +118,10 @@ func (t *Terminal) flush(width int) error {
 
 // lineAt returns a line of the transcript, and end how many there are.
 func (t *Terminal) lineAt(i int) string {
-	if i -= t.dropped; i < len(t.past) {
-		return t.past[i]
+	if i < t.past.end() {
+		return t.past.line(i)
 	}
-	return named(t.lines[i-len(t.past)])
+	return named(t.lines[i-t.past.end()])
 }
 
 // named returns a line for the full screen, where a picture that the terminal draws would have to
@@ -141,13 +133,13 @@ func named(line string) string {
 	return line
 }
 
-func (t *Terminal) end() int { return t.dropped + len(t.past) + len(t.lines) }
+func (t *Terminal) end() int { return t.past.end() + len(t.lines) }
 
 // back returns the place that is n rows above another.
 func (t *Terminal) back(p place, width, n int) place {
 	for n > 0 {
 		if p.row == 0 {
-			if p.line <= t.dropped {
+			if p.line <= t.past.begin() {
 				break
 			}
 			p.line--
@@ -199,7 +191,7 @@ func (t *Terminal) scrollKey(name string) bool {
 	case name == "pgdown":
 		t.scroll(page)
 	case name == "ctrl+home", name == "home" && t.compose.text == "":
-		t.full.top, t.full.held = place{line: t.dropped}, true
+		t.full.top, t.full.held = place{line: t.past.begin()}, true
 	case name == "ctrl+end", name == "end" && t.compose.text == "":
 		t.full.held = false
 	default:
@@ -213,7 +205,7 @@ func (t *Terminal) view(width, room int) []string {
 	f := &t.full
 	f.room = room
 	if f.held {
-		f.top.line = max(f.top.line, t.dropped)
+		f.top.line = max(f.top.line, t.past.begin())
 		rows, _ := t.rowsFrom(f.top, width, room)
 		if len(rows) == room {
 			return rows

@@ -92,7 +92,9 @@ func (t *Terminal) Wait(key, what string) {
 	defer t.mu.Unlock()
 	t.drop(key)
 	t.waits = append(t.waits, wait{key: key, what: Shown(what), began: time.Now()})
-	t.rowsOf = append(t.rowsOf, rowOf{t.end() - 1, key})
+	if t.rowsOf = append(t.rowsOf, rowOf{t.end() - 1, key}); len(t.rowsOf) > mostRowsOf {
+		t.rowsOf = slices.Clone(t.rowsOf[mostRowsOf/2:])
+	}
 	t.changed()
 }
 

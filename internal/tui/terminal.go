@@ -83,7 +83,7 @@ type Terminal struct {
 	mark    markdown
 	note    string   // the unfinished line of Notes
 	lines   []string // finished and not drawn yet
-	past    []string // finished lines that were drawn, for the full screen
+	past    past     // finished lines that were drawn, for the full screen
 	raw     []byte   // sequences without effect on the screen, for the next write
 	waits   []wait
 	status  string
@@ -118,19 +118,17 @@ type Terminal struct {
 	first   viKey  // of two keys that are bound, while the second is awaited
 	can     ability
 
-	full      full
-	rowsOf    []rowOf // in the order of their lines
-	outline   Outline
-	lineMark  string // what stands before line: a colon, a slash or a question mark
-	noSide    bool   // the person does not want the pane beside the full screen
-	sideText  nodeText
-	browse    browse
-	wantFull  bool // the person wants the full screen
-	dropped   int  // lines before those of past
-	pastBytes int  // of past
-	find      find
-	draft     string // the file that keeps the draft, or ""
-	kept      string // what that file holds
+	full     full
+	rowsOf   []rowOf // in the order of their lines
+	outline  Outline
+	lineMark string // what stands before line: a colon, a slash or a question mark
+	noSide   bool   // the person does not want the pane beside the full screen
+	sideText nodeText
+	browse   browse
+	wantFull bool // the person wants the full screen
+	find     find
+	draft    string // the file that keeps the draft, or ""
+	kept     string // what that file holds
 
 	values    func(command, begin string) []string
 	clipboard func() (string, error)
@@ -202,6 +200,7 @@ func (t *Terminal) Close() error {
 	t.finish()
 	t.keep()
 	t.leave()
+	t.past.close()
 	return errors.Join(t.err, t.in.close())
 }
 

@@ -531,7 +531,7 @@ func (t *Terminal) viKey(name, text string) bool {
 		t.line, t.lineMark, t.hint = new(string), text, ""
 		return true
 	case v.mode == viNormal && len(v.keys) == 1 && v.keys[0]+text == "gg" && t.full.on && t.compose.text == "":
-		v.keys, t.full.top, t.full.held, t.full.line = nil, place{line: t.dropped}, true, t.dropped
+		v.keys, t.full.top, t.full.held, t.full.line = nil, place{line: t.past.begin()}, true, t.past.begin()
 		return true
 	case v.mode == viNormal && len(v.keys) == 0 && t.full.on && (t.compose.text == "" || text == "/" || text == "?") && t.transcriptKey(text):
 		return true

@@ -74,7 +74,7 @@ func (t *Terminal) selectKey(text string) bool {
 		t.selectTo(f.line)
 	case "y":
 		var lines []string
-		for i := max(t.dropped, min(f.anchor, f.line)); i <= min(t.end()-1, max(f.anchor, f.line)); i++ {
+		for i := max(t.past.begin(), min(f.anchor, f.line)); i <= min(t.end()-1, max(f.anchor, f.line)); i++ {
 			lines = append(lines, ansi.Strip(t.lineAt(i)))
 		}
 		t.copy(strings.Join(lines, "\n"))
@@ -90,7 +90,7 @@ func (t *Terminal) selectKey(text string) bool {
 // selectTo moves the end of the selection to a line, and the view with it.
 func (t *Terminal) selectTo(line int) {
 	f := &t.full
-	f.line = min(max(line, t.dropped), t.end()-1)
+	f.line = min(max(line, t.past.begin()), t.end()-1)
 	bottom := t.bottom()
 	switch {
 	case f.line < f.top.line || f.line == f.top.line && f.top.row > 0:
@@ -124,7 +124,7 @@ func (t *Terminal) here() int {
 	switch found := t.sought.found; {
 	case t.full.selects:
 		return t.full.line
-	case t.full.held && found >= max(t.dropped, t.full.top.line) && found <= bottom:
+	case t.full.held && found >= max(t.past.begin(), t.full.top.line) && found <= bottom:
 		return found
 	}
 	return bottom
@@ -151,7 +151,7 @@ func (t *Terminal) callHere() string {
 // foundMessage returns the first line of the message that [ or ] has found and that is still there, or "".
 func (t *Terminal) foundMessage() string {
 	at := t.sought.found
-	if !t.full.on || !t.full.held || !t.sought.said || at < t.dropped || at >= t.end() {
+	if !t.full.on || !t.full.held || !t.sought.said || at < t.past.begin() || at >= t.end() {
 		return ""
 	}
 	return strings.TrimSpace(strings.TrimPrefix(ansi.Strip(t.lineAt(at)), saidMark))
@@ -169,7 +169,7 @@ func (t *Terminal) seek(back bool) {
 // looks from the line on that was found last, if that is visible, or else from the view on, and around the
 // ends. It reports false if there is none.
 func (t *Terminal) goTo(back bool, fits func(line string) bool) bool {
-	f, first, n := &t.full, t.dropped, t.end()-t.dropped
+	f, first, n := &t.full, t.past.begin(), t.end()-t.past.begin()
 	at, step := f.top.line-first, 1
 	switch found := t.sought.found; {
 	case found >= max(first, f.top.line) && found < min(first+n, f.top.line+f.room):
