@@ -23,10 +23,11 @@ import (
 // Format and Version appear in the first line of the output of [JSONLines].
 const (
 	Format  = "antiphon session"
-	Version = 3
-	// withoutBlobs is the version of a file without blobs, which older programs can
-	// read.
-	withoutBlobs = 2
+	Version = 4
+	// withoutWaiting is the version of a file without deliveries that wait, and withoutBlobs that of
+	// one without blobs, too. Older programs can read them.
+	withoutWaiting = 3
+	withoutBlobs   = 2
 )
 
 // begin is the beginning of the first line of a file.
@@ -61,6 +62,11 @@ type Blob struct {
 	Data []byte `json:"data"`
 }
 
+// waits is a line with a delivery that waits for the session above: the lines of [session.AppendDelivery], as a list.
+type waits struct {
+	Waiting []json.RawMessage `json:"waiting"`
+}
+
 // ending is the last line of a file. A file without it is incomplete.
 type ending struct {
 	End *sums256 `json:"end"`
@@ -78,8 +84,8 @@ type sums256 struct {
 // format, its version and the session. Each entry is a line in the form of
 // [session.AppendEntry], with all payloads, followed by a member sum: the
 // [session.Sum] of the session's lines up to that one, without their sums. Each
-// blob that the entries refer to follows as a line; see [Log.Blob]. Then come the
-// sessions of subagents. Each begins with a line of its own. The last line contains
+// blob that the entries refer to follows as a line, and each delivery that waits; see [Log.Blob]
+// and [Log.Waiting]. Then come the sessions of subagents. Each begins with a line of its own. The last line contains
 // the counts.
 //
 // [ReadJSONLines] returns the same entries, byte for byte, unless Hide changed
@@ -97,6 +103,9 @@ func JSONLines(w io.Writer, log Log) error {
 	info, version := log.Info, withoutBlobs
 	info.Entries, info.Cursor = parts[0].entries, "" // a cursor belongs to a list of sessions
 	if log.Blob != nil && slices.ContainsFunc(parts, func(p part) bool { return len(p.blobs) > 0 }) {
+		version = withoutWaiting
+	}
+	if slices.ContainsFunc(parts, func(p part) bool { return len(p.waiting) > 0 }) {
 		version = Version
 	}
 	out.value(header{Format, version, info})
@@ -184,17 +193,28 @@ func (w *lineWriter) session(log Log, p part) {
 	}
 	for _, id := range p.blobs {
 		if log.Blob == nil || w.err != nil {
-			return
+			break
 		}
 		data, err := log.Blob(id)
 		if w.err = err; data != nil {
 			w.value(kept{&Blob{id, data}})
 		}
 	}
+	for _, d := range p.waiting {
+		w.delivery(d)
+	}
 }
 
-// A Line is a parsed line: the beginning of a session, an entry of that session, or
-// a blob that its entries refer to.
+// delivery writes a delivery that waits. Its items are written byte for byte, as in entries.
+func (w *lineWriter) delivery(d session.Delivery) {
+	lines, err := session.AppendDelivery(nil, d)
+	w.line = append(w.line[:0], `{"waiting":[`...)
+	w.line = append(w.line, bytes.ReplaceAll(bytes.TrimSuffix(lines, []byte("\n")), []byte("\n"), []byte(","))...)
+	w.write(append(w.line, `]}`...), err)
+}
+
+// A Line is a parsed line: the beginning of a session, an entry of that session, a
+// blob that its entries refer to, or a delivery that waits for it.
 type Line struct {
 	// Number is the number of the line, from 1.
 	Number int
@@ -202,6 +222,7 @@ type Line struct {
 	// first, then the sessions nested in it.
 	Session *session.Info
 	Blob    *Blob
+	Waiting *session.Delivery
 	Entry   session.Entry
 	// Size is the length of the line in bytes.
 	Size int
@@ -275,6 +296,8 @@ func (r *lineReader) next() (Line, error) {
 			err = errors.New("it holds no blob")
 		}
 		line.Blob = k.Blob
+	case bytes.HasPrefix(text, []byte(`{"waiting":`)):
+		line.Waiting, err = waiting(text)
 	case bytes.HasPrefix(text, []byte(`{"end":`)):
 		return Line{}, r.end(text)
 	default:
@@ -348,6 +371,20 @@ func (r *lineReader) another(text []byte) (Line, error) {
 		return Line{}, err
 	}
 	return r.begin(*a.Session), nil
+}
+
+// waiting reads a line of a delivery that waits.
+func waiting(text []byte) (*session.Delivery, error) {
+	var w waits
+	if err := strict(text, &w); err != nil {
+		return nil, err
+	}
+	var lines []byte
+	for _, line := range w.Waiting {
+		lines = append(append(lines, line...), '\n')
+	}
+	d, err := session.ParseDelivery(lines)
+	return &d, err
 }
 
 func (r *lineReader) begin(info session.Info) Line {

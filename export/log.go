@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -29,6 +30,9 @@ type Log struct {
 	// If it is nil, or its error wraps [session.ErrNotFound], only the session's name
 	// is written.
 	Nested func(id string) ([]session.Entry, error)
+	// Waiting yields the deliveries that wait for the exported or for a nested session. [JSONLines] writes them. If it
+	// is nil, there are none.
+	Waiting func(id string) iter.Seq2[session.Delivery, error]
 	// Blob returns the data that an output refers to by id: the full text of a
 	// shortened output, or an original that was refused. It returns nil without an
 	// error if the data does not exist. If Blob is nil, only the ids are written.
@@ -88,11 +92,26 @@ func (l Log) load(id string) iter.Seq2[session.Entry, error] {
 	}
 }
 
+// waiting reads the deliveries that wait for a session.
+func (l Log) waiting(id string) (list []session.Delivery, err error) {
+	if l.Waiting == nil {
+		return nil, nil
+	}
+	for d, err := range l.Waiting(id) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
 // part is one session of an export.
 type part struct {
 	id, parent string
 	entries    int64
 	blobs      []string // named by its outputs but not by earlier sessions
+	waiting    []session.Delivery
 }
 
 // parts returns the exported session and its nested sessions, in the order in which
@@ -104,11 +123,18 @@ func (l Log) parts() (list []part, err error) {
 		seen[id] = true
 		one := part{id: id, parent: parent}
 		var inner []string
+		var err error
+		if one.waiting, err = l.waiting(id); err != nil {
+			return err
+		}
 		for e, err := range l.load(id) {
 			if err != nil {
 				return err
 			}
 			one.entries++
+			if taken, ok := e.Body.(session.Delivered); ok { // perhaps since its delivery was read
+				one.waiting = slices.DeleteFunc(one.waiting, func(d session.Delivery) bool { return d.Key == taken.Key })
+			}
 			for _, blob := range KeptIn(e) {
 				if !named[blob] {
 					named[blob] = true
@@ -119,7 +145,7 @@ func (l Log) parts() (list []part, err error) {
 				inner = append(inner, below)
 			}
 		}
-		if one.entries == 0 && len(list) > 0 {
+		if one.entries == 0 && len(one.waiting) == 0 && len(list) > 0 {
 			return nil
 		}
 		list = append(list, one)

@@ -99,6 +99,17 @@ func (e *Export) log(ctx context.Context) (export.Log, error) {
 	}
 	log := storedLog(ctx, e.Store, e.Session, &e.FrontEnd)
 	log.Entries = s.Log()
+	waiting := 0
+	for _, err := range log.Waiting(e.Session.ID) {
+		if err != nil {
+			return export.Log{}, err
+		}
+		waiting++
+	}
+	if waiting > 0 { // only lines hold them
+		e.notify(NoticeMissing, "the export does not contain %s for the session, which no run has taken yet; JSON lines do", many(waiting, "delivery that waits", "deliveries that wait"))
+	}
+	log.Waiting = nil
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, e.Store, id)
 		if err != nil {
@@ -166,6 +177,12 @@ func storedLog(ctx context.Context, from store.Store, info session.Info, front *
 		Info: info,
 		Hide: front.Environment.Hider(),
 		Load: func(id string) iter.Seq2[session.Entry, error] { return from.Load(ctx, id, 0) },
+		Waiting: func(id string) iter.Seq2[session.Delivery, error] {
+			if box, ok := from.(session.Inbox); ok {
+				return box.Deliveries(ctx, id)
+			}
+			return func(func(session.Delivery, error) bool) {}
+		},
 		Blob: func(id string) ([]byte, error) {
 			spill := agent.BlobOutputs(from, info.ID)
 			_, size, err := spill.Get(ctx, id, 0, 0)

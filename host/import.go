@@ -229,7 +229,7 @@ func (i *importer) learn(f io.ReadSeeker) error {
 			if i.armed = append(i.armed, d); line.Session.Nested {
 				i.parents[id] = line.Session.Parent
 			}
-		case line.Blob != nil:
+		case line.Blob != nil, line.Waiting != nil:
 		default:
 			i.armed[len(i.armed)-1].Learn(line.Entry)
 		}
@@ -263,6 +263,12 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 		}
 		if line.Blob != nil {
 			if err := i.keep(ctx, line.Blob); err != nil {
+				return err
+			}
+			continue
+		}
+		if line.Waiting != nil {
+			if err := i.deliver(ctx, id, *line.Waiting); err != nil {
 				return err
 			}
 			continue
@@ -327,6 +333,31 @@ func (i *importer) keep(ctx context.Context, b *export.Blob) error {
 	}
 	_, err := i.store.PutBlob(ctx, i.made[len(i.made)-1], b.Data)
 	i.kept[b.ID] = err == nil
+	return err
+}
+
+// deliver leaves the messages of a delivery in the inbox of a session. Answers about calls, requests to stop and all that is
+// not a message are dropped: they act when they are taken, which is after the import.
+func (i *importer) deliver(ctx context.Context, id string, d session.Delivery) error {
+	var bodies []session.Body
+	for _, b := range d.Bodies {
+		given, ok := b.(session.InputItem)
+		if !ok || given.Item.Type() != item.TypeMessage || given.Item.Role() == item.RoleAssistant {
+			i.dropped = append(i.dropped, Dropped{Session: id, What: fmt.Sprintf("a part of the delivery %q that waits, because it is not a message: %s", d.Key, session.Kind(b))})
+			continue
+		}
+		if given, ok := i.disarmed(new(agent.Disarm), id, session.Entry{Body: given}).Body.(session.InputItem); ok {
+			bodies = append(bodies, given)
+		}
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	box, ok := i.store.(session.Inbox)
+	if !ok {
+		return invalid("messages wait for the session %s, and the store keeps no deliveries", id)
+	}
+	_, err := box.Deliver(ctx, id, session.Delivery{Delivered: session.Delivered{Key: d.Key, By: d.By, From: d.From, Queued: d.Queued}, Bodies: bodies})
 	return err
 }
 

@@ -424,7 +424,7 @@ func (h *Host) rescued(err error) error {
 func (h *Host) saveLines() (file string, err error) {
 	ctx := context.Background() // the run's context has ended
 	log := storedLog(ctx, h.Store, h.Info, &h.cfg.FrontEnd)
-	log.Load, log.Entries = nil, h.Session.Log()
+	log.Load, log.Entries, log.Waiting = nil, h.Session.Log(), nil // what waits is in the store, which is lost
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, h.Store, id)
 		if err != nil || len(nested.Log()) == 0 {

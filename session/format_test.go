@@ -463,7 +463,7 @@ func TestFormatRefuses(t *testing.T) {
 	}
 	whole := exported(t)
 	refuse(t, strings.Replace(whole, `"Hi"`, `"Ho"`, 1), "its checksum differs")
-	refuse(t, strings.Replace(whole, `"version":2`, `"version":4`, 1), "version 4")
+	refuse(t, strings.Replace(whole, `"version":2`, `"version":5`, 1), "version 5")
 	refuse(t, whole[:strings.LastIndex(whole, `{"end"`)], "cut short")
 	refuse(t, linesOf(t, everyKind(t)[1:2]), "where entry 1 should")
 }

@@ -87,7 +87,7 @@ func isExport(path string) bool {
 // including compacted parts, with the output of each call.
 func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 	var view session.View
-	var nested int
+	var nested, waiting int
 	left := map[string]int{}
 	whole := bytes.TrimLeft(bytes.TrimPrefix(data, []byte("\ufeff")), " \t\r\n")
 	for line, err := range export.ReadJSONLines(bytes.NewReader(whole)) {
@@ -96,6 +96,8 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		case line.Session != nil && line.Session.Nested:
 			nested++
+		case line.Waiting != nil:
+			waiting++
 		case line.Session != nil || line.Blob != nil || nested > 0:
 		default:
 			switch line.Entry.Body.(type) {
@@ -114,6 +116,9 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 	}
 	if len(left) > 0 {
 		d.lose("session", "entries of the log: %s; antiphon sessions import reads them", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
+	}
+	if waiting > 0 {
+		d.lose("session", "%s that no run has taken; antiphon sessions import reads them", plural(waiting, "delivery"))
 	}
 	if nested > 0 {
 		d.lose("session", "%s of subagents", plural(nested, "session"))

@@ -223,6 +223,43 @@ func TestExportHoldsTheRest(t *testing.T) {
 	}
 }
 
+// J13 K5: what somebody said to a session that has not taken it is exported, and waits for the imported session;
+// answers and requests to stop do not. Where it cannot be exported, a line says so.
+func TestExportHoldsWhatWaits(t *testing.T) {
+	agentFile, flags, _ := keeping(t, agenttest.Completed(item.Assistant("A note.")), agenttest.Completed(item.Assistant("I wait.")))
+	store := flags[5]
+	call := func(want int, args ...string) outcome {
+		t.Helper()
+		o := program(t, append([]string{"sessions", "--store", store}, args...)...)
+		if o.code != want {
+			t.Fatalf("%v: exit code %d: %s%s", args, o.code, o.out, o.err)
+		}
+		return o
+	}
+	if o := program(t, flags...); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	call(0, "say", "work", "do not deploy")
+	call(0, "stop", "work")
+	for _, form := range []string{"html", "chatmd"} {
+		if o := call(0, "export", "work", "--to", form); !strings.Contains(o.err, "2 deliveries that wait") || strings.Contains(o.out, "do not deploy") {
+			t.Errorf("%s: %s", form, o.err)
+		}
+	}
+	lines := write(t, filepath.Join(filepath.Dir(agentFile), "work.jsonl"), call(0, "export", "work", "--to", "jsonl").out)
+	o := call(0, "import", lines, "--name", "copy", "--for", agentFile)
+	if strings.Count(o.out+o.err, "it is not a message") != 1 {
+		t.Errorf("the request to stop: %s%s", o.out, o.err)
+	}
+	flags[3] = "copy"
+	if o := program(t, flags...); o.code != 0 {
+		t.Errorf("the run: %s", o.err)
+	}
+	if o := call(0, "show", "copy", "--full"); strings.Count(o.out, "do not deploy") != 1 {
+		t.Errorf("the copy: %s", o.out)
+	}
+}
+
 // J3: the usage of a guard, and of an agent in a message, names no session, and an import gives it none.
 func TestImportNamesNoOtherSession(t *testing.T) {
 	agentFile, flags, _ := keeping(t)

@@ -759,7 +759,7 @@ class File:
                 raise Refused("something stands behind the last line")
         elif not text:
             return self.end(Log())
-        elif text.startswith(b'{"blob":'):
+        elif text.startswith((b'{"blob":', b'{"waiting":')):
             pass
         elif text.startswith((b'{"format":', b'{"session":')):
             return self.begin(**json.loads(text))
@@ -771,7 +771,7 @@ class File:
             self.entries += 1
 
     def begin(self, session, format="antiphon session", version=1):
-        if format != "antiphon session" or version not in (1, 2, 3):
+        if format != "antiphon session" or version not in (1, 2, 3, 4):
             raise Refused("version %s of the format %r: another program wrote it, or a newer one" % (version, format))
         done, self.log, self.session, self.sessions = self.end(None), Log(), session, self.sessions + 1
         return done
