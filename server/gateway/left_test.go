@@ -260,3 +260,67 @@ func TestLeftElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Two servers that are asked at once for a response which a third one left end it once, and it is in its
+// conversation once.
+func TestLeftByTwo(t *testing.T) {
+	const talk = "conv_talk"
+	in := opened(t)
+	before := &gateway.Store{In: in}
+	if err := before.Put(t.Context(), server.StoredObject{Conversation: &api.Conversation{ID: talk}, Input: []item.Item{item.User("Before.")}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	begins := begun(t, "resp_left")
+	begins.Conversation = &api.ConversationRef{ID: talk}
+	left(t, in, nil, server.StoredObject{Response: begins, Previous: talk, Before: 1, Background: true, Input: []item.Item{item.User("Left.")}})
+
+	var worlds []*world
+	for range 2 {
+		keep := &gateway.Store{In: in}
+		w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, says(t, "Yes.").URL, false)}}}
+		w.serve(&server.Server{Backend: w.b, Store: keep})
+		defer func() {
+			w.end()
+			if err := keep.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		worlds = append(worlds, w)
+	}
+	var all sync.WaitGroup
+	for n := range 8 {
+		all.Go(func() {
+			got, err := worlds[n%2].typed().Retrieve(t.Context(), "resp_left", nil)
+			if err != nil || got.Status != item.StatusIncomplete || got.Text() != "One." {
+				t.Errorf("%v %v", got, err)
+			}
+		})
+	}
+	all.Wait()
+	for _, w := range worlds {
+		_, _, list := w.ask("GET", "/conversations/"+talk+"/items?order=asc", "")
+		if strings.Count(list, "Left.") != 1 || strings.Count(list, "One.") != 1 || strings.Index(list, "Before.") > strings.Index(list, "Left.") {
+			t.Errorf("%s", list)
+		}
+	}
+	ends := 0
+	for info, err := range in.List(t.Context(), session.Query{Archived: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range in.Load(t.Context(), info.ID, 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, ok := e.Body.(session.Note); ok && n.Item.Type() == "antiphon:gateway_response_end" {
+				ends++
+			}
+		}
+	}
+	if ends != 1 {
+		t.Errorf("%d ends", ends)
+	}
+}
