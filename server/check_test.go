@@ -103,12 +103,18 @@ func TestMemberLimits(t *testing.T) {
 		{`"metadata":{"a":` + quoted("é", 513) + `}`, "string_above_max_length", "metadata.a"},
 		{`"metadata":{` + quoted("é", 65) + `:"a"}`, "string_above_max_length", "metadata"},
 		{`"metadata":{"a":"b","a":"c"}`, "invalid_type", "metadata"},
+		{`"model":` + quoted("m", 513), "string_above_max_length", "model"},
+		{`"model":` + quoted("é", 512), "", ""},
 		{`"temperature":2,"top_p":1,"top_logprobs":20,"metadata":` + pairs(16), "", ""},
 		{`"temperature":0,"top_p":0,"top_logprobs":0,"metadata":{` + quoted("é", 64) + `:` + quoted("é", 512) + `}`, "", ""},
 	} {
 		bodies := map[string]string{"responses": `{"model":"m","input":"hi",` + test.member + `}`}
 		if strings.HasPrefix(test.member, `"metadata"`) {
 			bodies["conversations"] = `{` + test.member + `}`
+		}
+		if strings.HasPrefix(test.member, `"model"`) {
+			bodies["responses"] = `{"input":"hi",` + test.member + `}`
+			bodies["chat/completions"] = `{"messages":[{"role":"user","content":"hi"}],` + test.member + `}`
 		}
 		for path, body := range bodies {
 			status, text := call(s, http.MethodPost, path, body)

@@ -23,9 +23,17 @@ const (
 // maxTopLogprobs is the API's limit for top_logprobs.
 const maxTopLogprobs = 20
 
-// checkLimits checks the numbers and the metadata of a request. They are repeated in the
-// response, whose schema has the same limits.
+// maxModel is the most characters that the name of a model has. It is kept where usage is counted,
+// and the API has no longer ones.
+const maxModel = 512
+
+// checkLimits checks the name of the model, the numbers and the metadata of a request. They are
+// repeated in the response, whose schema has limits for them.
 func checkLimits(req *api.Request) *Error {
+	if n := utf8.RuneCountInString(req.Model); n > maxModel {
+		return Invalid("string_above_max_length", "model",
+			"Invalid 'model': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxModel, n)
+	}
 	if wrong := within(req.Temperature, "temperature", "decimal", 2); wrong != nil {
 		return wrong
 	}

@@ -97,8 +97,13 @@ type Limited struct {
 	Trial bool
 }
 
-// Used says whose usage it is, and how it ended.
+// Used says whose usage it is, and how it ended. Clients of upstreams invent names of models, and an
+// issuer those of projects: of many thousands, those that come last are counted as "other".
 type Used struct{ Project, Agent, Status string }
+
+// mostUsed is how many there are before names of agents become "other". After twice as many, those of
+// projects do, too.
+const mostUsed = 5000
 
 // Usage is what responses used.
 type Usage struct {
@@ -186,6 +191,12 @@ func (c *counts) used(u *Use) {
 		c.now.Used = map[Used]Usage{}
 	}
 	kind := Used{u.Project, u.Agent, u.Status}
+	for i, name := range []*string{&kind.Agent, &kind.Project} {
+		if _, known := c.now.Used[kind]; known || len(c.now.Used) < (i+1)*mostUsed {
+			break
+		}
+		*name = "other"
+	}
 	sum := c.now.Used[kind]
 	sum.Responses++
 	sum.InputTokens += u.InputTokens
