@@ -35,7 +35,8 @@ import (
 // other arguments. After "=" comes the output, after "!" the output of a call that failed
 // or was refused, and "?" stands for no output yet. A failure in the usual envelope is
 // shortened to its error and its output. Any other text with line breaks is quoted.
-// Input, reasoning and ids are left out. A subagent is a call like any other; its own
+// Input, reasoning and ids are left out. A call of a tool that the endpoint runs is the type of
+// its item and what was asked; after "=" comes what came of it, if the log has that. A subagent is a call like any other; its own
 // log is another trajectory: see session.Session.Nested.
 func Trajectory(log []session.Entry) string {
 	t := trajectory{calls: map[int]*step{}, said: map[int64]*step{}}
@@ -183,14 +184,49 @@ func (t *trajectory) item(seq int64, b session.OutputItem, call *agent.KnownCall
 		if b.Partial {
 			s.text += " (broke off)"
 		}
+	case b.Item.IsOutput() && t.calls[number(call)] != nil: // the endpoint answered the call
+		answered := t.calls[number(call)]
+		answered.sign, answered.output = "=", oneLine(outputText(b.Item))
+		t.said[seq] = answered
+		return
 	default: // of the endpoint itself
-		s.text = string(kind)
-		if call != nil {
-			s.text = strings.TrimRight(s.text+" "+call.Tool+" "+argumentsLine(call.Arguments), " ")
-		}
+		s.hosted(b.Item)
 	}
 	t.said[seq] = s
 	t.steps = append(t.steps, s)
+}
+
+// hosted describes an item of a tool that the endpoint runs: what was asked and, of a call on
+// an MCP server, what came of it.
+func (s *step) hosted(it item.Item) {
+	asked := ""
+	decoded, _ := it.Decode()
+	switch v := decoded.(type) {
+	case *item.WebSearchCall:
+		asked = memberOf(it, "action")
+	case *item.FileSearchCall:
+		asked = memberOf(it, "queries")
+	case *item.CodeInterpreterCall:
+		asked = v.Code
+	case *item.Program:
+		asked = v.Code
+	case *item.MCPCall:
+		s.call, s.sign, s.output = true, "=", oneLine(v.Output)
+		if problem, _ := it.Member("error"); problem != "" && problem != "null" { // of any form
+			text, quoted := problem.Unquote()
+			if !quoted {
+				text = string(problem)
+			}
+			s.sign, s.output = "!", oneLine(text)
+		}
+		asked = v.ServerLabel + "." + v.Name + " " + argumentsLine(v.Arguments)
+	}
+	s.text = strings.TrimRight(string(it.Type())+" "+oneLine(asked), " ")
+}
+
+func memberOf(it item.Item, name string) string {
+	value, _ := it.Member(name)
+	return argumentsLine(string(value))
 }
 
 // answer adds an output to its call.

@@ -156,6 +156,41 @@ stopped: provider_error
 	agenttest.CheckTrajectory(t, s.Log(), want)
 }
 
+// Calls that the endpoint runs and answers say what was asked, and what came of it where the
+// log has it.
+func TestTrajectoryHosted(t *testing.T) {
+	s := session.New()
+	bodies := []session.Body{session.RunStarted{}, session.TurnStarted{Turn: 1}}
+	for _, text := range []string{
+		`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"umbrella"}}`,
+		`{"type":"file_search_call","id":"fs_1","status":"completed","queries":["boats"],"results":null}`,
+		`{"type":"code_interpreter_call","id":"ci_1","status":"completed","container_id":"c","code":"print(1)\nprint(2)","outputs":null}`,
+		`{"type":"mcp_call","id":"mcp_1","server_label":"maps","name":"find","arguments":"{\"q\":\"x\"}","output":"here","status":"completed"}`,
+		`{"type":"mcp_call","id":"mcp_2","server_label":"maps","name":"find","arguments":"{}","error":"gone","status":"failed"}`,
+		`{"type":"shell_call","id":"sh_1","call_id":"c1","action":{"commands":["ls"]},"status":"completed","environment":{"type":"container_reference","container_id":"c"}}`,
+		`{"type":"shell_call_output","id":"sho_1","call_id":"c1","output":[{"stdout":"a.txt","stderr":"","outcome":{"type":"exit","exit_code":0}}],"status":"completed"}`,
+		`{"type":"invented","id":"x"}`,
+	} {
+		it, err := item.ParseString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, session.OutputItem{Turn: 1, Item: it})
+	}
+	if _, err := s.Append(t.Context(), append(bodies, session.TurnEnded{Turn: 1, Status: item.StatusCompleted})...); err != nil {
+		t.Fatal(err)
+	}
+	agenttest.CheckTrajectory(t, s.Log(), `turn 1
+  web_search_call {"type":"search","query":"umbrella"}
+  file_search_call ["boats"]
+  code_interpreter_call "print(1)\nprint(2)"
+  mcp_call maps.find {"q":"x"} = here
+  mcp_call maps.find {} ! gone
+  shell {"commands":["ls"]} = …a.txt…
+  invented
+`)
+}
+
 // Arguments that a model wrote over several lines are one line, in the form that other
 // models write.
 func TestTrajectoryArgumentsOnOneLine(t *testing.T) {

@@ -267,7 +267,7 @@ func (p *printer) hosted(it item.Item, v entryView) {
 		show = func() { p.verbatim("Code", d.Code); p.codeOutputs(d.Outputs) }
 	case *item.ImageGenerationCall:
 		if d.Result != "" {
-			show = func() { p.show("image", p.picture("data:image/png;base64,"+d.Result, "", "")) }
+			show = func() { p.generated(it, d.Result) }
 		}
 	}
 	if v.Class == "call" && view.State.Text != "" {
@@ -276,6 +276,17 @@ func (p *printer) hosted(it item.Item, v entryView) {
 	p.show("call-open", view)
 	show()
 	p.show("call-close", nil)
+}
+
+// generated shows an image that the endpoint made, and what else the call says, such as the
+// prompt that the image was made from.
+func (p *printer) generated(it item.Item, payload string) {
+	format, _ := it.Member("output_format")
+	name, _ := format.Unquote()
+	p.show("image", p.picture("data:image/"+cmp.Or(name, "png")+";base64,"+payload, "", ""))
+	if rest := it.Without("type", "id", "status", "result"); rest.JSON() != "{}" {
+		p.value("", rest.JSON())
+	}
 }
 
 func (p *printer) codeOutputs(list []item.CodeOutput) {

@@ -286,3 +286,17 @@ func BenchmarkPage(b *testing.B) {
 	}
 	b.ReportMetric(float64(n)/1e6, "MB")
 }
+
+// The page of a generated image has the image, in its own format, and the words of the call.
+func TestGeneratedImage(t *testing.T) {
+	call, err := item.ParseString(`{"type":"image_generation_call","id":"ig_1","status":"completed","revised_prompt":"A cat, from above","output_format":"webp","result":"UklGRg=="}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(page(t, export.Log{Entries: []session.Entry{{Seq: 1, Body: session.TurnStarted{Turn: 1}}, {Seq: 2, Body: session.OutputItem{Turn: 1, Item: call}}}}))
+	for _, want := range []string{"A cat, from above", "data:image/webp;base64,UklGRg=="} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
