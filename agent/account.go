@@ -157,7 +157,11 @@ func (a *Account) Add(e session.Entry) {
 		a.Compactions++
 		a.use(a.setup.Model, 0, b.Usage, b.Cost)
 	case session.OutputItem:
-		a.addEndpointCall(b.Item)
+		if name, ok := plan.EndpointCall(b.Item); ok {
+			a.addEndpointCall(name, b.Item)
+		} else if call != nil && b.Item.IsOutput() { // of a shell in a container of the endpoint
+			a.addEndpointCall(call.Tool, b.Item)
+		}
 	case session.SubagentUsage:
 		name := agentInMessage
 		if a.began {
@@ -211,11 +215,7 @@ func (a *Account) addOutput(call *KnownCall, b session.CallOutput) {
 }
 
 // addEndpointCall counts a call that the endpoint made itself.
-func (a *Account) addEndpointCall(it item.Item) {
-	name, ok := plan.EndpointCall(it)
-	if !ok {
-		return
-	}
+func (a *Account) addEndpointCall(name string, it item.Item) {
 	t := a.tool(a.speaker, name)
 	t.Calls++
 	problem, has := it.Member("error")

@@ -167,6 +167,8 @@ func TestHostedCallsAreCounted(t *testing.T) {
 		parse(`{"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"go"}}`),
 		parse(`{"type":"web_search_call","id":"ws_2","status":"failed","action":{"type":"search","query":"go"}}`),
 		parse(`{"type":"mcp_call","id":"mcp_1","server_label":"maps","name":"search","arguments":"{}","output":"a bar","error":null}`),
+		parse(`{"type":"shell_call","id":"sh_1","call_id":"c1","action":{"commands":["ls"]},"status":"completed","environment":{"type":"container_reference","container_id":"x"}}`),
+		parse(`{"type":"shell_call_output","id":"so_1","call_id":"c1","output":[{"stdout":"a","stderr":"","outcome":{"type":"exit","exit_code":0}}],"status":"completed"}`),
 		parse(`{"type":"mind_reading_call","id":"m_1"}`), item.Assistant("done")))
 	r.agent.Policy = agent.Policy{Allow: []string{"maps.*"}}
 	r.agent.Request.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://maps.example"}, &item.WebSearchTool{}}
@@ -179,7 +181,7 @@ func TestHostedCallsAreCounted(t *testing.T) {
 	for _, u := range a.Tools {
 		got[u.Tool] = [3]int{u.Calls, u.Failed, u.Refused}
 	}
-	if diff := cmp.Diff(map[string][3]int{"web_search": {2, 1, 0}, "maps.search": {1, 0, 0}, "mind_reading": {1, 0, 0}}, got); diff != "" {
+	if diff := cmp.Diff(map[string][3]int{"web_search": {2, 1, 0}, "maps.search": {1, 0, 0}, "shell": {1, 0, 0}, "mind_reading": {1, 0, 0}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
