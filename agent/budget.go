@@ -20,7 +20,7 @@ import (
 // Budget bounds the total usage of several runs. Set it on the agents that share it,
 // or pass it to runs with [WithBudget]. Budgets form a tree: subagents and forks draw
 // also on their parent's budgets. A run draws on each budget once, whichever way it got
-// it. Zero means no limit. Retries of requests have a separate budget, an
+// it. Zero means no limit, and a negative limit is used up. Retries of requests have a separate budget, an
 // [endpoint.Budget].
 //
 // A Budget counts in the memory of one process. A run that [Agent.Step] takes over

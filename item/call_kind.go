@@ -224,9 +224,9 @@ func (it Item) Answers(call Item) bool {
 	return wanted != "" && wanted == call.Type() && it.CallID() == call.CallID()
 }
 
-// OutputFor returns an output item that answers call with the given content. ok is
-// false if such a call cannot be answered with text: a computer call, or an item
-// that the client need not answer. An MCP approval request is answered with a
+// OutputFor returns an output item that answers call with the given content. The second
+// result is false if such a call cannot be answered with text: a computer call, or an
+// item that the client need not answer. An MCP approval request is answered with a
 // refusal whose reason is the text.
 func OutputFor(call Item, out Content) (Item, bool, error) {
 	k := kindOf(call.typ)

@@ -30,8 +30,9 @@ const (
 )
 
 // Message is a message of any role, in the short form with a string or the long form
-// with parts. A message that was received without its type member gets one from
-// [New]. Schemas: EasyInputMessage, InputMessage, OutputMessage.
+// with parts; [Content.Display] is its text. A message that was received without its
+// type member gets one from [New]. Schemas: EasyInputMessage, InputMessage,
+// OutputMessage.
 type Message struct {
 	ID      string
 	Role    Role

@@ -36,9 +36,10 @@ const (
 // is sent whole, for example one that was edited, forked, compacted or rewritten for the endpoint.
 // The model reads the same input either way.
 //
-// Over HTTP this needs a profile that says that the endpoint stores responses, and a request that
-// permits it: with store set to false the whole history is sent. Over a WebSocket the endpoint
-// keeps the last response in memory, even with store set to false.
+// Over HTTP this needs a profile that says that the endpoint stores responses
+// (PreviousResponse of [endpoint.Profile]), and a request that permits it: with store set to
+// false the whole history is sent. For an endpoint that is not known, set the Client's Profile.
+// Over a WebSocket the endpoint keeps the last response in memory, even with store set to false.
 //
 // If the endpoint no longer knows the id, the Chain immediately sends the whole history, once. If
 // the socket is lost before any event of a response, it sends the whole history over a new socket,
