@@ -336,3 +336,45 @@ func TestPackageFiles(t *testing.T) {
 		t.Errorf("agent/doc.go lists\n%v\nand the files are\n%v", listed, there)
 	}
 }
+
+// TestDocsLinks proves that the links between the documents lead to a file, and to a heading of it.
+func TestDocsLinks(t *testing.T) {
+	fence, link := regexp.MustCompile("(?s)```.*?```"), regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	var pages []string
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*.md", "examples/*/*.md", "examples/go/*/*.md"} {
+		some, err := filepath.Glob(pattern)
+		if err != nil || len(some) == 0 {
+			t.Fatal("no pages", pattern, err)
+		}
+		pages = append(pages, some...)
+	}
+	for _, page := range pages {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(unindented(t, page), ""), -1) {
+			if strings.Contains(m[1], ":") {
+				continue // it leads out of the repository
+			}
+			file, heading, _ := strings.Cut(m[1], "#")
+			if file = filepath.Join(filepath.Dir(page), filepath.FromSlash(file)); strings.HasPrefix(m[1], "#") {
+				file = page
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if heading != "" && strings.HasSuffix(file, ".md") && !headings(t, file)[heading] {
+				t.Errorf("%s: %s has no heading #%s", page, file, heading)
+			}
+		}
+	}
+}
+
+// headings returns the names by which links lead to the headings of a page.
+func headings(t *testing.T, page string) map[string]bool {
+	t.Helper()
+	text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(unindented(t, page), "")
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ +(.+)$`).FindAllStringSubmatch(text, -1) {
+		title := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		name := regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
+		names[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return names
+}

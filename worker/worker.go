@@ -524,33 +524,69 @@ const (
 // lookAfter parks work that no worker has taken because something is missing, and makes
 // ready what this worker can do by now.
 func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
-	patience := orElse(p.Patience, time.Minute)
-	if p.once {
-		patience = 0
-	}
-	began, states := time.Now(), []queue.State{queue.Ready, queue.Parked, queue.Waiting}
-	switch whole := p.once || time.Since(p.looked) >= min(patience, 10*time.Second); {
-	case whole:
-		p.looked = began
-	case p.roster == nil || began.Before(p.glanced):
+	began := time.Now()
+	states := p.lookedFor(began)
+	if len(states) == 0 {
 		return false, nil
-	default:
-		states = states[:1]
 	}
 	hashes, err := p.stage.agreed()
 	if err != nil {
 		return false, err
 	}
-	hopeless, err := p.roster.read(ctx)
+	nobodyDoes, err := p.roster.read(ctx)
 	if err != nil {
 		return false, err
 	}
-	var list []queue.Work
+	list, moved, err := p.collect(ctx, states)
+	if err != nil {
+		return moved, err
+	}
+	for _, w := range list {
+		why, err := p.missing(ctx, w, hashes)
+		if err != nil {
+			return moved, err
+		}
+		hopeless := why != "" && nobodyDoes(w, why, p.waitedLong(w) && p.serves(w.Tenant))
+		to, reason := verdict(w, why, p.waitsForEver(w), hopeless)
+		if err := p.apply(ctx, w, to, reason); err != nil {
+			return moved || to == queue.Ready, err
+		}
+		moved = moved || to == queue.Ready
+	}
+	// A look takes its time if there is much work, so that there are fewer of them then.
+	p.glanced = time.Now().Add(max(p.pause(), 50*time.Since(began)))
+	return moved, nil
+}
+
+// patience is how long work that this worker cannot do waits for one that can.
+func (p *pool) patience() time.Duration {
+	if p.once {
+		return 0
+	}
+	return orElse(p.Patience, time.Minute)
+}
+
+// lookedFor returns the states of the work to look at now: all that matter from time to time,
+// in between only what is ready, and nothing right after a look.
+func (p *pool) lookedFor(now time.Time) []queue.State {
+	switch whole := p.once || now.Sub(p.looked) >= min(p.patience(), 10*time.Second); {
+	case whole:
+		p.looked = now
+		return []queue.State{queue.Ready, queue.Parked, queue.Waiting}
+	case p.roster == nil || now.Before(p.glanced):
+		return nil
+	}
+	return []queue.State{queue.Ready}
+}
+
+// collect returns the work in these states of which somebody must see whether it can be done, and
+// the work whose worker is lost. It makes ready what waits for something that has been written.
+func (p *pool) collect(ctx context.Context, states []queue.State) (list []queue.Work, moved bool, err error) {
 	waiting := map[string]queue.Work{}
 	for w, err := range p.queue.Works(ctx, states...) {
 		switch {
 		case err != nil:
-			return false, err
+			return nil, false, err
 		case w.State == queue.Waiting && (w.Due.IsZero() || time.Until(w.Due) > 0):
 			waiting[w.Session] = w
 			if p.waitsForEver(w) {
@@ -560,14 +596,14 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 			list = append(list, w)
 		}
 	}
-	if len(states) > 1 {
+	if slices.Contains(states, queue.Waiting) {
 		if moved, err = p.wakeWritten(ctx, waiting); err != nil {
-			return moved, err
+			return nil, moved, err
 		}
 	}
 	lost, err := p.queue.Lost(ctx)
 	if err != nil {
-		return moved, err
+		return nil, moved, err
 	}
 	before := p.lost
 	p.lost = map[claim]time.Time{}
@@ -582,40 +618,52 @@ func (p *pool) lookAfter(ctx context.Context) (moved bool, err error) {
 		w.Since, w.Due = p.lost[c], time.Time{}
 		list = append(list, w)
 	}
-	for _, w := range list {
-		why, err := p.missing(ctx, w, hashes)
-		if err != nil {
-			return moved, err
-		}
-		waits := time.Since(w.Since)
-		if due := time.Since(w.Due); !w.Due.IsZero() {
-			waits = min(waits, due)
-		}
-		switch parked := w.State == queue.Parked; {
-		case p.waitsForEver(w):
-			if why == "" { // its run sets a time
-				err = p.queue.Move(ctx, w, queue.Ready, "its approval has a deadline now")
-				moved = true
-			}
-		case !parked && why != "" && hopeless(w, why, waits >= patience && p.serves(w.Tenant)):
-			if w.State == queue.Running {
-				why += "; it was begun by " + orUnknown(w.Worker) + ", which died or was cut off"
-			}
-			if err = p.queue.Move(ctx, w, queue.Parked, why); err == nil {
-				p.log.Warn("work parked", "session", w.Session, "reason", why)
-				p.tally(func(c *Counts) { c.park("missing") })
-			}
-		case parked && why == "" && strings.HasPrefix(w.Reason, needed):
-			err = p.queue.Move(ctx, w, queue.Ready, "a worker that can do it is there")
-			moved = true
-		}
-		if err != nil && !errors.Is(err, queue.ErrChanged) { // then somebody else was faster
-			return moved, err
-		}
+	return list, moved, nil
+}
+
+// waitedLong reports whether work waits, and was due, for as long as it may.
+func (p *pool) waitedLong(w queue.Work) bool {
+	waits := time.Since(w.Since)
+	if !w.Due.IsZero() {
+		waits = min(waits, time.Since(w.Due))
 	}
-	// A look takes its time if there is much work, so that there are fewer of them then.
-	p.glanced = time.Now().Add(max(p.pause(), 50*time.Since(began)))
-	return moved, nil
+	return waits >= p.patience()
+}
+
+// verdict returns the state that work gets, and the reason, or "" if it stays as it is. why is what
+// this worker lacks for it, or ""; forEver means that it waits for an approval without a deadline;
+// hopeless that no worker will do it.
+func verdict(w queue.Work, why string, forEver, hopeless bool) (to queue.State, reason string) {
+	switch parked := w.State == queue.Parked; {
+	case forEver && why == "": // its run sets a time
+		return queue.Ready, "its approval has a deadline now"
+	case forEver:
+		return "", ""
+	case !parked && why != "" && hopeless:
+		if w.State == queue.Running {
+			why += "; it was begun by " + orUnknown(w.Worker) + ", which died or was cut off"
+		}
+		return queue.Parked, why
+	case parked && why == "" && strings.HasPrefix(w.Reason, needed):
+		return queue.Ready, "a worker that can do it is there"
+	}
+	return "", ""
+}
+
+// apply moves work to a state, if there is one. It is no error that somebody else was faster.
+func (p *pool) apply(ctx context.Context, w queue.Work, to queue.State, reason string) error {
+	if to == "" {
+		return nil
+	}
+	err := p.queue.Move(ctx, w, to, reason)
+	if err == nil && to == queue.Parked {
+		p.log.Warn("work parked", "session", w.Session, "reason", reason)
+		p.tally(func(c *Counts) { c.park("missing") })
+	}
+	if errors.Is(err, queue.ErrChanged) {
+		return nil
+	}
+	return err
 }
 
 // wakeWritten makes ready what waits for something that was written to the log of the
