@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
@@ -74,13 +76,16 @@ type permitted struct {
 // it. A call that rules allowed may use the places for which they would allow it; one that the approver
 // allowed by a rule, those for which this rule would; and one that
 // a person allowed with a rule about a folder, those in the folder; without one, a person may
-// mean a link. If no argument names the path, as in a patch, rules about folders that deny or ask hold
-// whichever argument they are about.
+// mean a link. If no argument names the path, as in a patch, or the tool says so by an empty one, rules about
+// folders that deny or ask hold whichever argument they are about.
 func (p *permitted) places() func(path string, within func(folder string) bool) error {
 	answered := answeredFor(&p.verdict, p.call)
 	return func(path string, within func(folder string) bool) error {
 		at := p.annotations
-		at.Folders = placed{p.annotations.Folders, path, within}
+		here := placed{p.annotations.Folders, path, within}
+		if path != "" {
+			at.Folders = here
+		}
 		for i := range p.rulers {
 			if j, denied := p.rulers[i].denies(p.tool, p.call, at); denied {
 				return errors.New(j.Denied(p.call.Name))
@@ -95,20 +100,36 @@ func (p *permitted) places() func(path string, within func(folder string) bool) 
 		case answered != nil && !inFolder(answered, p.call, at.Folders):
 			return errMoved
 		}
-		return p.unnamed(path, at.Folders)
+		if p.names(path) {
+			return nil
+		}
+		return p.unnamed(path, here)
 	}
+}
+
+// names reports whether an argument that the tool has is the path. Of others, which the model may add, the
+// tool takes none for a path.
+func (p *permitted) names(path string) bool {
+	var members map[string]any
+	if path == "" || p.call.Custom || json.Unmarshal([]byte(p.call.Arguments), &members) != nil {
+		return false
+	}
+	var schema struct {
+		Properties map[string]jsontext.Value `json:"properties"`
+	}
+	if def, ok := p.tool.Definition().(*item.FunctionTool); !ok || json.Unmarshal([]byte(def.Parameters), &schema) != nil {
+		return false
+	}
+	for name := range schema.Properties {
+		if members[name] == path {
+			return true
+		}
+	}
+	return false
 }
 
 // unnamed holds the rules about folders against a path that no argument of the call names.
 func (p *permitted) unnamed(path string, folders tool.Folders) error {
-	var members map[string]any
-	if !p.call.Custom && json.Unmarshal([]byte(p.call.Arguments), &members) == nil {
-		for _, value := range members {
-			if value == path {
-				return nil
-			}
-		}
-	}
 	rules := slices.Concat(p.policy.Rules, p.remembered)
 	for i := range p.rulers {
 		rules = slices.Concat(rules, p.rulers[i].policy.Rules, p.rulers[i].rules)

@@ -557,3 +557,51 @@ func TestPlaceOfOnePath(t *testing.T) {
 		}
 	}
 }
+
+// TestRulesHoldForUnnamedPlaces proves that rules about a folder hold for a place in it that no path of
+// the call names, although the model writes the same text into an argument: one that the tool does not
+// have, or any, if the tool says that no argument names the place. A1 A5
+func TestRulesHoldForUnnamedPlaces(t *testing.T) {
+	for name, c := range map[string]struct {
+		arguments string
+		unnamed   bool // as the tool says
+		verdict   session.Verdict
+		runs      bool
+	}{
+		"no other argument":               {`{"patch":"p"}`, false, session.Deny, false},
+		"an argument that it has not":     {`{"patch":"p","x":"secret/f"}`, false, session.Deny, false},
+		"one that it has not, asked":      {`{"patch":"p","x":"secret/f"}`, false, session.Ask, false},
+		"another of its arguments":        {`{"patch":"p","from":"secret/f"}`, false, session.Deny, true},
+		"another one, and the tool knows": {`{"patch":"p","from":"secret/f"}`, true, session.Deny, false},
+		"an empty one":                    {`{"patch":"p","from":""}`, true, session.Deny, false},
+		"the path, elsewhere":             {`{"patch":"p","path":"pub/f"}`, true, session.Deny, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			def := &item.FunctionTool{Name: "patches", Parameters: `{"type":"object","properties":{"patch":{"type":"string"},"from":{"type":"string"},"path":{"type":"string"}}}`}
+			patches, err := tool.Raw(def, func(ctx context.Context, _ tool.Call) (tool.Result, error) {
+				path := "secret/f"
+				if c.unnamed {
+					path = ""
+				}
+				return tool.Result{Text: "done"}, tool.CheckPlace(ctx, path, func(folder string) bool { return folder == "secret" })
+			}, tool.InFolders(byText{}, tool.Origin{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &agent.Agent{
+				Model:  agenttest.Script(t, agenttest.Completed(item.Call("c", "patches", c.arguments)), agenttest.Completed(item.Assistant("done"))),
+				Tools:  []tool.Tool{patches},
+				Policy: agent.Policy{Allow: []string{"patches"}, Rules: []session.Rule{{Verdict: c.verdict, Tool: "*", Member: "path", Under: "secret"}}},
+			}
+			s := session.New()
+			if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range s.Log() {
+				if out, ok := e.Body.(session.CallOutput); ok && out.Failed == c.runs {
+					t.Errorf("it ran: %v: %s", !out.Failed, out.Item.JSON())
+				}
+			}
+		})
+	}
+}

@@ -20,8 +20,9 @@ func WithPlace(ctx context.Context, may func(path string, within func(folder str
 // text of the path, and another program may have changed a link on the way since.
 //
 // path is the argument as the model wrote it; only rules about this argument apply. For a path that is not
-// an argument, such as one inside a patch, the folder rules of all arguments apply. within reports whether
-// the open file or folder is in a folder that a rule names.
+// an argument in the tool's schema, such as one inside a patch, the folder rules of all arguments apply. Pass ""
+// if no argument means this path, because the model may write the same text into another one, such as the
+// words of a search. within reports whether the open file or folder is in a folder that a rule names.
 func CheckPlace(ctx context.Context, path string, within func(folder string) bool) error {
 	may, ok := ctx.Value(mayKey{}).(func(string, func(string) bool) error)
 	if !ok || may == nil || within == nil {

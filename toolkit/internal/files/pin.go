@@ -4,7 +4,6 @@
 package files
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +66,7 @@ func (f *Files) mayUse(ctx context.Context, name string, p Place, real string, w
 }
 
 func (f *Files) use(ctx context.Context, name string, p Place, real string, writing bool) error {
-	err := tool.CheckPlace(ctx, cmp.Or(name, p.Path()), func(folder string) bool {
+	err := tool.CheckPlace(ctx, name, func(folder string) bool {
 		in, err := f.Resolve(folder)
 		return err == nil && lies(real, in.unlinked())
 	})
