@@ -39,6 +39,7 @@ type job struct {
 	progress ProgressStore
 	waits    *itemEnd // of an item that is not stored yet: it was not sent
 	flushes  bool     // the backend calls Flush when it begins to wait
+	alone    bool     // it does not become a part of its conversation
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -108,7 +109,7 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 		return nil
 	case ctx.Err() != nil || errors.Is(err, errGone):
 		if j.accepted {
-			s.stopOrQuit(j)
+			s.abandon(j)
 		}
 		return nil
 	}
@@ -230,7 +231,7 @@ func (j *job) send(ev api.Event) error {
 // end handles the last event. An item whose end still waits is stored with the response.
 func (j *job) end(ev api.Event) error {
 	if j.keep && j.flush != nil { // the client does not wait for the store to read the events before
-		if err := j.flush(); err != nil {
+		if err := j.flush(); err != nil && j.progress == nil { // otherwise the end is stored all the same
 			return fmt.Errorf("%w: %w", errGone, err)
 		}
 	}
@@ -443,7 +444,7 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 // response is stored again as failed.
 func (s *Server) save(j *job, rec StoredObject) error {
 	err := s.keep(j, rec)
-	if err == nil && continues(rec.Response) {
+	if err == nil && continues(rec.Response) && !j.alone {
 		err = s.grow(j, rec.Response)
 	}
 	return err
@@ -484,13 +485,13 @@ func (s *Server) leave(j *job) {
 }
 
 // keep stores a response that has ended. A response that was cancelled because its
-// client disconnected is removed.
+// client disconnected is removed, unless the store keeps what was complete: see abandon.
 func (s *Server) keep(j *job, rec StoredObject) error {
 	ctx := context.WithoutCancel(j.ctx)
 	switch {
 	case !j.keep:
 		return nil
-	case rec.Response.Status == item.StatusCancelled && !rec.Background && s.keeper() == nil:
+	case rec.Response.Status == item.StatusCancelled && !rec.Background && s.keeper() == nil && j.progress == nil:
 		if err := s.store().Delete(ctx, j.id); !errors.Is(err, ErrNotFound) {
 			return err
 		}
@@ -515,6 +516,25 @@ func (s *Server) stop(j *job) error {
 		j.cancel()
 	}
 	return nil
+}
+
+// abandon ends a response whose client has left, or whose server stops. If the store keeps what is complete, nothing of it is lost, and it can be continued. It does not become a
+// part of its conversation: a client that does not know of it asks the same again.
+func (s *Server) abandon(j *job) {
+	if j.progress == nil || j.rec.Background {
+		s.stopOrQuit(j)
+		return
+	}
+	j.alone = true
+	who := "client left"
+	if j.key != nil { // it does not end with its client
+		who = "server stopped"
+	}
+	final := j.w.cut(serverError, "The "+who+" before the response was complete. What was complete is kept, and the response can be continued.")
+	if err := s.settle(j, final, func() {}); err != nil && !errors.Is(err, ErrCancelled) {
+		s.logf("antiphon server: the end of %s, whose client has left: %v", j.id, err)
+		s.stopOrQuit(j)
+	}
 }
 
 // stopOrQuit ends a response whose backend has returned. If the store refuses that, it is left as it is.

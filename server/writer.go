@@ -528,6 +528,14 @@ func (w *Writer) Interrupt(code, message string) error {
 	return w.tell(&api.IncompleteEvent{ResponseEvent: w.about()})
 }
 
+// cut is Interrupt for a response whose events nobody reads any more. It returns the response.
+func (w *Writer) cut(code, message string) *api.Response {
+	w.reopen()
+	w.emit = func(api.Event) error { return nil }
+	_ = w.Interrupt(code, message) // nothing is written
+	return w.Response()
+}
+
 // Fail ends a response with an error. A [Server] calls it when the backend returns
 // an error after the response began.
 func (w *Writer) Fail(code, message string) error {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -191,6 +192,65 @@ func TestToolURLs(t *testing.T) {
 		_, err = b.CountTokens(ctx, r)
 		if test.want == "" && err != nil && strings.Contains(err.Error(), "URL") || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: %v", test.tools, err)
+		}
+	}
+}
+
+// What was complete of a response whose client left is kept, with the text so far, and can be continued. It
+// is not in its conversation, because its client may ask the same again.
+func TestAbandoned(t *testing.T) {
+	base, begun, gone := waits(t)
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, base, false), open(t, says(t, "Well.").URL, false)}}}
+	w.b.Upstreams[0].Models, w.b.Upstreams[1].Models = "slow", "quick"
+	keep := &gateway.Store{In: opened(t)}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	defer func() {
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	talk, err := w.typed().CreateConversation(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(`{"model":"slow","input":"Tell me.","stream":true,"conversation":"`+talk.ID+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	<-begun
+	var seen strings.Builder
+	for !strings.Contains(seen.String(), "output_text.delta") {
+		part := make([]byte, 4096)
+		n, err := resp.Body.Read(part)
+		seen.Write(part[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	leave()
+	<-gone
+	id := regexp.MustCompile(`resp_[A-Z0-9]+`).FindString(seen.String())
+	got, err := w.typed().Wait(t.Context(), id)
+	if got == nil || got.Status != item.StatusIncomplete || got.Text() != "x" || got.Error == nil || !strings.Contains(got.Error.Message, "client left") {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if _, _, list := w.ask(http.MethodGet, "/conversations/"+talk.ID+"/items", ""); !strings.Contains(list, `"data":[]`) {
+		t.Errorf("%s", list)
+	}
+	next := w.create(`{"model":"quick","input":"Go on.","previous_response_id":"` + id + `"}`)
+	_, _, list := w.ask(http.MethodGet, "/responses/"+next.ID+"/input_items", "")
+	for _, want := range []string{"Tell me.", `"text":"x"`, "Go on."} {
+		if !strings.Contains(list, want) {
+			t.Errorf("%s lacks %s", list, want)
 		}
 	}
 }
