@@ -230,6 +230,10 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 			}
 		case "?", "h", "help":
 			p.explain(about(q, rules, hidden))
+		default:
+			if answer != "" {
+				fmt.Fprintln(p.err, "   that is none of the answers; ? says what each does")
+			}
 		}
 	}
 }

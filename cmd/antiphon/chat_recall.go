@@ -121,7 +121,7 @@ func (t *dialogue) shortened(what string) {
 // Picture shows a picture; nil means that pictures are left out.
 func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls int, picture func(name, uri string)) {
 	p := t.newPrinter()
-	p.screen, p.again, p.picture = (*screen)(nil), true, picture
+	p.screen, p.again, p.over, p.picture = (*screen)(nil), true, true, picture
 	left := -mostCalls // calls that are not shown
 	for e := range entries {
 		if _, ok := e.Body.(session.CallStarted); ok && e.Seq >= from {

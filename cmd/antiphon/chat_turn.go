@@ -46,7 +46,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	end := t.face.working(stop, t.steer(ctx))
 	defer end()
 	t.print.began, t.print.totals, t.print.failed, t.told = time.Now(), agent.Totals{}, 0, ""
-	t.replied = false
+	t.replied, t.print.over = false, false
 	t.print.picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
 	var said []item.Item

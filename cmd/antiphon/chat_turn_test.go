@@ -329,6 +329,26 @@ func TestFailureOnce(t *testing.T) {
 	}
 }
 
+// TestFailureOfTurnBefore proves that why a turn failed is shown before what was said next, when a conversation is shown again, and not
+// again below it while it is held.
+func TestFailureOfTurnBefore(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say {{output \"nothing\"}}\n\nround\nturn\n  say Yes.\n")
+	for _, text := range []string{"one", "two"} {
+		if err := d.turn(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(screen.String(), "!! turn ") {
+		t.Errorf("it is shown again:\n%s", screen)
+	}
+	screen.Reset()
+	d.recall(d.host.Session.Entries(), 0)
+	failed, next := strings.Index(screen.String(), "!! turn 1: failed"), strings.Index(screen.String(), "two")
+	if failed < 0 || next < failed {
+		t.Errorf("it is shown again as\n%s", screen)
+	}
+}
+
 // TestKeysInPlainMode proves that where nothing is redrawn, no keys are listed that do nothing there.
 func TestKeysInPlainMode(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")

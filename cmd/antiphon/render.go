@@ -40,6 +40,7 @@ type printer struct {
 	whole   bool                   // show tool outputs in full
 	folds   bool                   // only the beginning of reasoning is printed
 	again   bool                   // what is printed happened before
+	over    bool                   // nobody else says why a run ended
 	mute    bool                   // do not print the model's text: see runCommand.Schema
 
 	heard                      // of the session itself
@@ -246,6 +247,10 @@ func (p *printer) went(e session.Entry, changed bool) {
 		}
 	case session.Stopped:
 		p.row(e.Seq, dim, "stopped", strings.ReplaceAll(b.Why, "_", " ")+colon(b.Detail))
+		if p.remark != "" && p.over {
+			p.note(yellow, "%s", p.remark)
+		}
+		p.remark = ""
 		if !p.rows {
 			p.stopped(b)
 		}
