@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -86,6 +87,10 @@ Examples:
 
 // Run holds the conversation.
 func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own settings) error {
+	return c.meant(ctx, env, c.talk(ctx, std, env, own))
+}
+
+func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own settings) error {
 	out, isFile := std.out.(*os.File)
 	in, alsoFile := std.in.(*os.File)
 	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
@@ -134,6 +139,27 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
+	}
+	return err
+}
+
+// meant adds to the error about a FILE that is not there that a session has its name.
+func (c *chatCommand) meant(ctx context.Context, env environment, err error) error {
+	if c.File == "" || !errors.Is(err, fs.ErrNotExist) || !nameable(c.File) {
+		return err
+	}
+	if _, gone := os.Stat(c.File); gone == nil { // another file is missing
+		return err
+	}
+	k, failed := c.open(ctx, env, false)
+	if failed != nil {
+		return err
+	}
+	defer func() { _ = k.Close() }() // it was only read
+	for _, failed := range k.List(ctx, session.Query{Name: c.File, Owner: c.Owner, Limit: 1}) {
+		if failed == nil {
+			return fmt.Errorf("%w; a session has this name: antiphon chat --attach %s%s opens it", err, quoted(c.File), c.again())
+		}
 	}
 	return err
 }
@@ -339,20 +365,53 @@ func (t *dialogue) begin(ctx context.Context) error {
 	opened()
 	t.recall(t.host.Session.Entries(), mostRecalled)
 	t.recalled = 0
-	if host.AsksSomething(t.host.Session) && host.Unanswered(t.host.Session) {
-		if t.host.Fresh() {
-			t.face.said(lastAsked(t.host.Session))
-		} else {
-			fmt.Fprintln(t.std.err, "antiphon: the last message has no answer yet, so it is asked again")
-		}
-		if err := t.turn(ctx, ""); err != nil {
-			return err
-		}
+	if err := t.goOn(ctx); err != nil {
+		return err
 	}
 	if t.moved != "" || t.detached.Load() {
 		return t.goneElsewhere(ctx)
 	}
 	return nil
+}
+
+// goOn asks what has no answer yet, unless a person has stopped it.
+func (t *dialogue) goOn(ctx context.Context) error {
+	switch {
+	case !host.AsksSomething(t.host.Session) || !host.Unanswered(t.host.Session):
+		return nil
+	case t.host.Fresh():
+		t.face.said(lastAsked(t.host.Session))
+	case stoppedByPerson(t.host.Session.Entries()):
+		fmt.Fprintln(t.std.err, "antiphon: the last message has no answer, because it was stopped. Say how to go on, or ask it again with /retry")
+		return nil
+	default:
+		fmt.Fprintln(t.std.err, "antiphon: the last message has no answer yet, so it is asked again")
+	}
+	return t.turn(ctx, "")
+}
+
+// noticeHalted is the kind of the notice that the person at the terminal has stopped a run. A run that ends with the program does
+// not have it.
+const noticeHalted = "stopped_by_person"
+
+// stoppedByPerson reports whether somebody has stopped the last run, and nothing was said since.
+func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
+	asked := false
+	for e := range entries {
+		switch b := e.Body.(type) {
+		case session.RunStarted:
+			stopped, asked = false, false
+		case session.InputItem:
+			stopped = stopped && b.Own
+		case session.StopAsked:
+			asked = !b.AfterTurn && b.Why == string(agent.StopRequested)
+		case session.Stopped:
+			stopped = asked && b.Why == string(agent.StopRequested)
+		case session.Noticed:
+			stopped = stopped || b.Kind == noticeHalted
+		}
+	}
+	return stopped
 }
 
 // errNoneYet is the error of a conversation that should continue another one.

@@ -4,6 +4,9 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +17,24 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
+
+// TestSessionForFile proves that the error about a file that is not there names the session of that name, if there is one.
+func TestSessionForFile(t *testing.T) {
+	d, _, _ := conversing(t, "turn\n  say Yes.\n")
+	if err := d.turn(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for file, hint := range map[string]bool{"work": true, "nothing": false, "agent.md": false, "./work": false, "": false} {
+		c := &chatCommand{File: file}
+		err := c.meant(t.Context(), d.env, fmt.Errorf("open: %w", fs.ErrNotExist))
+		if got := strings.Contains(err.Error(), "; a session has this name: antiphon chat --attach work opens it"); got != hint || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+	if err := (&chatCommand{File: "work"}).meant(t.Context(), d.env, nil); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestNamedSession proves that another session that a prompt names behind an @ is sent after a question, without what a guard
 // has withdrawn, and not at once; that its name and those of subagents are completed; and that it is not said twice by

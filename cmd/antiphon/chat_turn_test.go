@@ -349,6 +349,50 @@ func TestFailureOfTurnBefore(t *testing.T) {
 	}
 }
 
+// TestStoppedIsNotAskedAgain proves that a message whose answer a person stopped, at this terminal or elsewhere, is not asked again
+// because the conversation is opened, and that one whose run ended with the program is.
+func TestStoppedIsNotAskedAgain(t *testing.T) {
+	for _, by := range []string{"esc", "elsewhere", "program"} {
+		t.Run(by, func(t *testing.T) {
+			d, face, screen := conversing(t, "again\nturn\n  pause 50ms\n  say Yes.\n")
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			face.begun = func(stop func(), _ func(string) error) {
+				switch face.begun = nil; by {
+				case "esc":
+					stop()
+				case "program":
+					end()
+				default:
+					if _, err := d.host.Session.Deliver(t.Context(), session.Delivery{Delivered: session.Delivered{Key: "1", By: "anna", From: "chat"}, Bodies: []session.Body{session.StopAsked{}}}); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if err := d.turn(ctx, "one"); err != nil && by != "program" {
+				t.Fatal(err)
+			}
+			if err := d.close(); err != nil {
+				t.Fatal(err)
+			}
+			screen.Reset()
+			if err := d.begin(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			stopped, asked := strings.Contains(screen.String(), "because it was stopped"), strings.Contains(screen.String(), "Yes.")
+			if want := by != "program"; stopped != want || asked == want {
+				t.Errorf("it shows\n%s", screen)
+			}
+			if err := d.turn(t.Context(), "go on"); err != nil || !strings.Contains(screen.String(), "Yes.") {
+				t.Errorf("then: %v\n%s", err, screen)
+			}
+			if stoppedByPerson(d.host.Session.Entries()) {
+				t.Error("it still counts as stopped")
+			}
+		})
+	}
+}
+
 // TestKeysInPlainMode proves that where nothing is redrawn, no keys are listed that do nothing there.
 func TestKeysInPlainMode(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")

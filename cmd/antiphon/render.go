@@ -280,7 +280,9 @@ func (p *printer) went(e session.Entry, changed bool) {
 
 // internalNotice reports whether only the loop needs a notice. It is not shown to a
 // person who watches a run.
-func internalNotice(kind string) bool { return kind == session.NoticeJudged || kind == noticeFiles }
+func internalNotice(kind string) bool {
+	return kind == session.NoticeJudged || kind == noticeFiles || kind == noticeHalted
+}
 
 // decided prints entries about calls and decisions.
 func (p *printer) decided(e session.Entry, body session.Body, call *agent.KnownCall) {
