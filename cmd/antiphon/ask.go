@@ -122,7 +122,7 @@ func assistant(env environment) (string, error) {
 		return path, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("the built-in assistant: %w", err)
+		return "", fmt.Errorf("the built-in assistant needs a folder for its file: %w; set XDG_DATA_HOME to one that you can write to", err)
 	}
 	_, err = writeFile(path, true, func(w io.Writer) error {
 		_, err := w.Write(assistantText)

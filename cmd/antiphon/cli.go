@@ -506,9 +506,12 @@ func codeOf(err error) int {
 	var limit *host.LimitError
 	var answer *agent.AnswerError
 	var price *agent.PriceError
+	stopped := errors.Is(err, context.Canceled)
 	switch {
-	case errors.As(err, &exit):
+	case errors.As(err, &exit) && (!stopped || exit.code != exitUsage):
 		return exit.code
+	case stopped && (exit != nil || errors.As(err, &config)): // while the person was asked, or something was read
+		return exitInterrupted
 	case errors.As(err, &config), errors.As(err, &place), errors.Is(err, store.ErrKey):
 		return exitUsage
 	case errors.As(err, &limit):

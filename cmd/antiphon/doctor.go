@@ -96,7 +96,10 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 		return err
 	}
 	defer stop()
+	screen, std := newScreen(std, env, env["ANTIPHON_PLAIN"] != "")
+	defer screen.close()
 	report := newDoctorReport(std, env, c.JSON)
+	report.screen = screen
 	report.section("Configuration", append(c.configuration(l, table, env), confinement(sandbox.Available())...))
 	if c.Offline {
 		return report.end(nil, true)
@@ -270,6 +273,7 @@ type doctorReport struct {
 	std    stdio
 	json   bool
 	colour bool
+	screen *screen
 	hide   func(string) string // an endpoint's answer may repeat the key
 	config []finding
 	found  []finding
@@ -303,11 +307,15 @@ var marks = map[verdict]struct{ sign, colour string }{
 	works: {"ok", green}, missing: {"no", dim}, broken: {"!!", red}, unclear: {"??", dim}, skipped: {"--", dim},
 }
 
-// add prints the finding of a probe.
-func (r *doctorReport) add(f finding) {
-	if len(r.found) == 0 && !r.json {
+// begin prints the heading of the probes.
+func (r *doctorReport) begin() {
+	if !r.json {
 		fmt.Fprintf(r.std.out, "\nProbes\n")
 	}
+}
+
+// add prints the finding of a probe.
+func (r *doctorReport) add(f finding) {
 	f.Note = r.hide(printable(r.hide(f.Note)))
 	if f.Result != works && !strings.Contains(f.Note, "\n") {
 		f.Note = shorten(f.Note, 240)
@@ -352,7 +360,11 @@ func (r *doctorReport) end(profile jsontext.Value, ok bool) error {
 		fmt.Fprintf(toJSON(r.std.out), "\nA profile for these findings; save it to a file and give the file with --profiles:\n%s\n", profile)
 	}
 	if !ok {
-		return &exitError{exitProvider, errors.New("no model answered; the lines marked !! say why")}
+		why := "no model answered; the lines above say why"
+		if r.prober != nil && r.prober.hint != "" {
+			why += ": " + r.hide(printable(r.prober.hint))
+		}
+		return &exitError{exitProvider, errors.New(why)}
 	}
 	return nil
 }

@@ -54,7 +54,10 @@ type prober struct {
 	link    *subject
 	known   endpoint.Profile
 	timeout time.Duration
-	dead    bool      // nothing answers
+	dead    string    // why the other probes are not made, or ""
+	heard   bool      // the endpoint has answered something
+	late    int       // how many probes had no answer in time
+	hint    string    // what helps against the first error that says so
 	call    item.Item // the model's call in the probe of tools
 	id      string    // of a response that should be stored
 
@@ -84,12 +87,26 @@ func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorRe
 	if l.Profile != nil {
 		p.known = *l.Profile
 	}
-	report.add(p.try(ctx, probeModels, p.models))
+	report.begin()
+	try := func(name string, run func(context.Context) (string, error)) error {
+		report.screen.wait(name, name)
+		found := p.try(ctx, name, run)
+		report.screen.done(name)
+		if ctx.Err() != nil { // and this is not the endpoint's fault
+			return ctx.Err()
+		}
+		report.add(found)
+		return nil
+	}
+	if err := try(probeModels, p.models); err != nil {
+		return err
+	}
 	if p.byHeader {
 		report.add(finding{"profile", works, p.known.Name + ", known by its Server header"})
 	}
-	if l.Model == "" && !p.dead {
-		return usage(errors.New("no model is given and the endpoint lists none: give --model NAME"))
+	if l.Model == "" && p.dead == "" {
+		err := errors.New("no model is given and the endpoint lists none: check the base URL, or give --model NAME")
+		return &exitError{exitProvider, err}
 	}
 	for _, probe := range []struct {
 		name string
@@ -101,13 +118,12 @@ func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorRe
 		{probePrevious, p.previous}, {probeStored, p.stored}, {probeTokens, p.tokens}, {probeTalks, p.conversations},
 		{probeSocket, p.socket}, {probeChat, p.chat},
 	} {
-		if p.dead {
-			report.add(finding{probe.name, skipped, "the endpoint cannot be reached"})
+		if p.dead != "" {
+			report.add(finding{probe.name, skipped, p.dead})
 			continue
 		}
-		report.add(p.try(ctx, probe.name, probe.run))
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if err := try(probe.name, probe.run); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -118,6 +134,9 @@ type errSkip string
 
 func (e errSkip) Error() string { return string(e) }
 
+// mostLate is how many probes wait for an endpoint that has never answered.
+const mostLate = 2
+
 // try runs one probe and reports its outcome.
 func (p *prober) try(ctx context.Context, name string, run func(context.Context) (string, error)) finding {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
@@ -127,6 +146,13 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	var skip errSkip
 	var ignored errIgnored
 	var doubt errUnclear
+	var e *endpoint.Error
+	if errors.As(err, &e) && p.hint == "" {
+		p.hint = e.Hint
+	}
+	if err == nil || e != nil && e.Status != 0 {
+		p.heard = true
+	}
 	switch {
 	case err == nil:
 		return finding{name, works, strings.TrimPrefix(note+", ", ", ") + duration(time.Since(began))}
@@ -139,11 +165,13 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	case absent(err):
 		return finding{name, missing, brief(err)}
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if p.late++; !p.heard && p.late == mostLate {
+			p.dead = "the endpoint does not answer in time"
+		}
 		return finding{name, broken, fmt.Sprintf("no answer within %s; use --timeout for a longer time", duration(p.timeout))}
 	}
-	var e *endpoint.Error
-	if errors.As(err, &e) && e.Class == endpoint.Network {
-		p.dead = true
+	if e != nil && e.Class == endpoint.Network {
+		p.dead = "the endpoint cannot be reached"
 		return finding{name, broken, err.Error()}
 	}
 	return finding{name, broken, brief(err)}

@@ -302,3 +302,19 @@ func TestClosedOutputWithoutRun(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, said.String())
 	}
 }
+
+// TestInterruptQuestion proves that Ctrl-C at a question about a file is an interrupt, and no
+// mistake in the arguments.
+func TestInterruptQuestion(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<tool name=\"read_file\"><read id=\"etc\" path=\"/etc\"/></tool>\n<user>Go.</user>\n")
+	for command, asks := range map[string]string{"run": "run it? y, o or n:", "trust": "[n]o:"} {
+		term := openTerminal(t, dir, "antiphon "+command+" agent.md")
+		term.until(t, asks)
+		term.keys(t, "C-c")
+		if screen := term.until(t, "[exit code "); !strings.Contains(screen, "\nantiphon: interrupted\n[exit code 130]") {
+			t.Errorf("the screen:\n%s", screen)
+		}
+	}
+}

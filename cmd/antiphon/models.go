@@ -10,9 +10,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/platform"
 )
@@ -22,7 +24,8 @@ type modelsCommand struct {
 	BaseURL string `name:"base-url" placeholder:"URL" help:"The endpoint, such as http://localhost:11434/v1. Default: $$OPENAI_BASE_URL, or OpenAI's if $$OPENAI_API_KEY is set."`
 	Profile string `placeholder:"NAME" help:"What kind of endpoint it is, such as openai, llama.cpp or vllm. Default: detected from the address."`
 	profilesFlag
-	JSON bool `name:"json" help:"Print one JSON object for each model, as the endpoint describes it."`
+	JSON    bool          `name:"json" help:"Print one JSON object for each model, as the endpoint describes it."`
+	Timeout time.Duration `default:"30s" placeholder:"TIME" help:"Time limit for the list."`
 }
 
 // Help is shown by antiphon models --help.
@@ -66,6 +69,23 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own
 	}
 	config := l.Config()
 	config.UserAgent = userAgent()
+	if c.Timeout <= 0 {
+		return usage(errors.New("--timeout takes a positive time such as 30s"))
+	}
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	screen, std := newScreen(std, env, env["ANTIPHON_PLAIN"] != "")
+	defer screen.close()
+	screen.wait("models", visible(l.Host))
+	err = c.print(limited, std, env, config)
+	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+		return &exitError{exitProvider, fmt.Errorf("%s did not list its models within %s; check the address, or give it longer with --timeout", visible(l.Host), duration(c.Timeout))}
+	}
+	return err
+}
+
+// print prints the models of an endpoint.
+func (c *modelsCommand) print(ctx context.Context, std stdio, env environment, config *dialect.Config) error {
 	for m, err := range (*platform.Client)(config).Models(ctx) {
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -56,5 +58,71 @@ func TestModelsFails(t *testing.T) {
 	o := program(t, "models", "--base-url", srv.URL)
 	if o.code != exitProvider || strings.Contains(o.err, testKey) || !strings.Contains(o.err, "bad") {
 		t.Errorf("%d %q", o.code, o.err)
+	}
+}
+
+// silence accepts requests and answers none until the test is over.
+func silence(t *testing.T) (baseURL string, asked <-chan struct{}) {
+	t.Helper()
+	over, first := make(chan struct{}), make(chan struct{}, 100)
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		first <- struct{}{}
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(srv.Close)
+	t.Cleanup(func() { close(over) })
+	return srv.URL + "/v1", first
+}
+
+// E2: an endpoint that never answers is given up, with what helps.
+func TestModelsOfSilence(t *testing.T) {
+	t.Parallel()
+	url, _ := silence(t)
+	o := programEnv(t, nil, "models", "--base-url", url, "--timeout", "10ms")
+	if o.code != exitProvider || o.out != "" || !strings.Contains(o.err, "did not list its models within 10ms") || !strings.Contains(o.err, "--timeout") {
+		t.Errorf("%d %q %q", o.code, o.out, o.err)
+	}
+}
+
+// E2: the doctor does not wait for each probe of an endpoint that has answered none, and an
+// interrupt is no finding.
+func TestDoctorOfSilence(t *testing.T) {
+	t.Parallel()
+	url, asked := silence(t)
+	o := programEnv(t, nil, "doctor", "--base-url", url, "--model", "m", "--timeout", "10ms")
+	if o.code != exitProvider || strings.Count(o.out, "no answer within") != 2 || strings.Count(o.out, "does not answer in time") != 17 {
+		t.Errorf("%d %q %q", o.code, o.out, o.err)
+	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, []string{"doctor", "--base-url", url, "--model", "m"}, nil, stdio{strings.NewReader(""), &stdout, &stderr})
+	if said := stderr.String(); code != exitInterrupted || said != "antiphon: interrupted\n" || strings.Contains(stdout.String(), "reached") {
+		t.Errorf("%d %q\n%s", code, said, stdout.String())
+	}
+}
+
+// E2: the doctor repeats what helps.
+func TestDoctorSaysWhatHelps(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":{"message":"no key"}}`, http.StatusUnauthorized)
+	}))
+	defer srv.Close()
+	o := programEnv(t, nil, "doctor", "--base-url", srv.URL, "--model", "m")
+	if o.code != exitProvider || !strings.Contains(o.err, "set OPENAI_API_KEY to the key of this server") {
+		t.Errorf("%d %q", o.code, o.err)
+	}
+	if o = programEnv(t, nil, "doctor", "--base-url", srv.URL); o.code != exitProvider || !strings.Contains(o.err, "check the base URL") {
+		t.Errorf("without a model: %d %q", o.code, o.err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -31,6 +32,7 @@ type runCommand struct {
 	among  []string // tags of the sessions that --last and --choose are about
 
 	refused unapproved  // tools of agents in messages, which ran before the run
+	unheld  atomic.Bool // the audit log cannot be written, so calls are refused
 	parts   []item.Part // of --file
 	unnamed bool        // the session's name was made here, so no other was meant
 	// locked is called when the session is locked, before anything else; it may be nil.
@@ -223,6 +225,8 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 			if c.unnamed {
 				return
 			}
+		case host.NoticeAudit:
+			c.unheld.Store(true)
 		case host.NoticeUnapproved:
 			c.refused.name(n.Tool, true, "")
 		case host.NoticeServer:
@@ -256,6 +260,8 @@ func (c *runCommand) whatNext(n host.Notice) string {
 			return fmt.Sprintf("; antiphon sessions export %s --store %s writes it out", n.Session.ID, quoted(n.File))
 		}
 		return "; antiphon sessions import reads it back"
+	case host.NoticeAudit:
+		return "; ANTIPHON_AUDIT=/FOLDER/FILE writes it elsewhere, and ANTIPHON_AUDIT=off writes none"
 	}
 	return ""
 }
@@ -356,6 +362,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 			return p.writeErr
 		}
 	}
+	refused.unrecorded = c.unheld.Load()
 	return c.verdict(stopped, refused)
 }
 
@@ -388,6 +395,8 @@ type unapproved struct {
 	allowable []string // --allow would let the calls run
 	elsewhere []string // they belong to other files
 	others    []string // no rule would
+
+	unrecorded bool // calls were refused because they could not be recorded
 }
 
 func (u *unapproved) add(p agent.Progress, ev agent.Event) {
@@ -421,6 +430,9 @@ func (u *unapproved) err() error {
 	}
 	if tools := u.others; len(tools) > 0 {
 		parts = append(parts, fmt.Sprintf("nobody could approve calls of %s that no rule covers, so they were refused; run it at a terminal, or with --pause", strings.Join(tools, ", ")))
+	}
+	if u.unrecorded {
+		parts = append(parts, "calls were refused, because the audit log cannot be written")
 	}
 	if parts == nil {
 		return nil

@@ -275,3 +275,20 @@ turn
 		})
 	}
 }
+
+// TestWaitsAreShown proves that commands that ask an endpoint say what they wait for.
+func TestWaitsAreShown(t *testing.T) {
+	t.Parallel()
+	url, _ := silence(t)
+	dir := t.TempDir()
+	term := openTerminal(t, dir, "antiphon models --base-url "+url)
+	term.until(t, "127.0.0.1:")
+	term.until(t, ", 1s")
+	term.keys(t, "C-c")
+	term.until(t, "antiphon: interrupted\n[exit code 130]")
+	term = openTerminal(t, dir, "antiphon doctor --model m --base-url "+url)
+	term.until(t, "\nProbes\n")
+	term.until(t, "models are listed, 1s")
+	term.keys(t, "C-c")
+	term.until(t, "antiphon: interrupted\n[exit code 130]")
+}
