@@ -23,7 +23,7 @@ import (
 // repeat a call after a crash, links to sessions that are not part of the import,
 // handoffs to other agents, the notes that another model was asked, that guards agreed
 // to a reply and that lost entries were accepted, approvals of calls by the API's own MCP servers unless the call follows, and
-// tools that an item gives to the model and that the endpoint runs. A pending
+// tools that an item gives to the model and that the endpoint runs, and receipts of deliveries. A pending
 // question is rebuilt from the call in the log. Entries and notices of unknown kinds are
 // dropped.
 //
@@ -260,8 +260,13 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		e.Body, dropped = d.said(e.Seq, b, b.Item)
 	case session.Compacted:
 		e.Body, dropped = compactedWithout(b)
+	case session.Delivered: // its key would make a delivery here count as one that was taken already
+		what := receipt(b)
+		e.Body, dropped = imported("", what), []string{what}
 	case session.Noticed:
-		if what := decides(b.Kind); what != "" {
+		if b.Kind == session.NoticeImportBegins { // this import is about more: kept, it would end before the entries above
+			e.Body = imported(b.CallID, "where an earlier import began")
+		} else if what := decides(b.Kind); what != "" {
 			e.Body, dropped = imported(b.CallID, what), []string{what}
 		}
 	case session.Note: // workers and servers obey their own
@@ -276,6 +281,21 @@ func (d *Disarm) Entry(e session.Entry) (kept session.Entry, dropped []string) {
 		e.Body, dropped = imported("", what), []string{what}
 	}
 	return e, dropped
+}
+
+// receipt describes the record of a delivery.
+func receipt(b session.Delivered) string {
+	what := fmt.Sprintf("the receipt %q of a delivery", b.Key)
+	if b.By != "" {
+		what += fmt.Sprintf(" of %q", b.By)
+	}
+	if b.From != "" {
+		what += fmt.Sprintf(" by %q", b.From)
+	}
+	if b.Problem != "" {
+		return what + ", which could not be used: " + b.Problem
+	}
+	return what + "; what was delivered stays"
 }
 
 // decides returns what a notice of a kind makes a run do or leave out, or "" if it

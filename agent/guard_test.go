@@ -893,3 +893,23 @@ func TestDisarmDropsNoticesThatDecide(t *testing.T) {
 		}
 	}
 }
+
+// K5: the receipt of a delivery is not imported, since its key would stop a delivery here, and the
+// line about it says what it was. Where an earlier import began is not listed: this one is about all.
+func TestDisarmDropsReceipts(t *testing.T) {
+	for want, b := range map[string]session.Body{
+		`the receipt "k" of a delivery of "root" by "sessions say"; what was delivered stays`: session.Delivered{Key: "k", By: "root", From: "sessions say", Entries: 1},
+		`the receipt "k" of a delivery, which could not be used: it is over`:                  session.Delivered{Key: "k", Problem: "it is over"},
+		"where an earlier import began":                                                       session.Noticed{Kind: session.NoticeImportBegins, Text: "x"},
+	} {
+		var d agent.Disarm
+		e := session.Entry{Seq: 1, Body: b}
+		d.Learn(e)
+		kept, dropped := d.Entry(e)
+		notice, ok := kept.Body.(session.Noticed)
+		_, receipt := b.(session.Delivered)
+		if !ok || notice.Kind != session.NoticeDisarmed || notice.Text != "dropped by the import: "+want || receipt != (len(dropped) == 1 && dropped[0] == want) {
+			t.Errorf("%+v, %q", kept.Body, dropped)
+		}
+	}
+}

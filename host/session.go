@@ -130,7 +130,7 @@ func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path st
 		h.tellOf(NoticeArchived, info, "the session %s is archived", info.ID)
 	}
 	if begun {
-		if !h.File.Partial && !beginsWith(h.earlier, h.File) {
+		if !h.File.Partial && !beginsWith(h.earlier, h.File, info.Parent != "") {
 			h.tellOf(NoticeDiffers, info, "the messages of %s have changed since the session %s began; it continues with its own (use another name to begin a new session)",
 				h.cfg.File, cmp.Or(h.cfg.Session, info.ID))
 		}
@@ -308,25 +308,27 @@ func unlabelled(err error) error {
 	return err
 }
 
-// beginsWith reports whether a log begins with the current content of the file.
-func beginsWith(log []session.Entry, file *agentfile.File) bool {
+// beginsWith reports whether a log begins with the current content of the file. A fork may end before
+// a user message of the file, because somebody took it back.
+func beginsWith(log []session.Entry, file *agentfile.File, fork bool) bool {
 	for _, body := range file.Log() {
 		given, ok := body.(session.InputItem)
 		if !ok {
 			continue
 		}
+		left := fork && given.Item.Type() == item.TypeMessage && given.Item.Role() == item.RoleUser
 		for len(log) > 0 {
 			first, ok := log[0].Body.(session.InputItem)
 			if ok && sameItem(first.Item, given.Item) {
 				break
 			}
 			if ok {
-				return false
+				return left
 			}
 			log = log[1:]
 		}
 		if len(log) == 0 {
-			return false
+			return left
 		}
 		log = log[1:]
 	}

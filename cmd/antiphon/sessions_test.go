@@ -694,3 +694,27 @@ func TestShownCallsOfTheAPI(t *testing.T) {
 		}
 	}
 }
+
+// J7: a fork that leaves out the question of the file continues without a word about it; a file that
+// gives other instructions now is told of.
+func TestForkBeginsBeforeTheQuestion(t *testing.T) {
+	dir := t.TempDir()
+	store := filepath.Join(dir, "s.db")
+	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<system>Be kind.</system>\n<user>First.</user>\n")
+	run := func(session, say string) outcome { return program(t, "run", agent, "--session", session, "--store", store, say) }
+	if o := run("work", "Second."); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	if o := program(t, "sessions", "fork", "work", "--store", store, "--at", "1", "--name", "other"); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	for _, say := range []string{"Something else.", "More."} {
+		if o := run("other", say); o.code != 0 || strings.Contains(o.err, "have changed since") {
+			t.Errorf("exit code %d\n%s", o.code, o.err)
+		}
+	}
+	write(t, agent, "<config model=\"rehearsal\"/>\n<system>Be short.</system>\n<user>First.</user>\n")
+	if o := run("other", "And now?"); !strings.Contains(o.err, "have changed since") {
+		t.Errorf("other instructions are not told of:\n%s", o.err)
+	}
+}
