@@ -106,8 +106,10 @@ var (
 	absolute   = lazyregexp.New("(?:^|[\\s'\"`:=(,<>|‘“])(/[^\\s'\"`:;,()<>|‘’“”]+)")
 	forked     = lazyregexp.New(`(?i)cannot fork|fork: retry|file too large`)
 	creating   = lazyregexp.New(`(?i)creat|touch|mkdir|writ|save|copy|move|rename`)
-	own        = lazyregexp.New(`(?i)\b127\.[0-9.]+\b|\blocalhost\b|\[?::1\]?`)
-	quoted     = lazyregexp.New("'([^']+)'|\"([^\"]+)\"|`([^`']+)['`]|‘([^’]+)’|“([^”]+)”")
+	// reading finds errors of programs that only read.
+	reading = lazyregexp.New(`^(cat|head|tail|less|more|ls|stat|wc|grep|rg|file|diff|cmp|od|hexdump|xxd|du|find|md5sum|sha\d+sum|readlink|realpath): `)
+	own     = lazyregexp.New(`(?i)\b127\.[0-9.]+\b|\blocalhost\b|\[?::1\]?`)
+	quoted  = lazyregexp.New("'([^']+)'|\"([^\"]+)\"|`([^`']+)['`]|‘([^’]+)’|“([^”]+)”")
 )
 
 // denialReader reads what a program put out.
@@ -275,6 +277,7 @@ func (p denialReader) about(text, line string) (Denial, bool) {
 		}
 	case exists && outside && !creates:
 		return denied(PermissionRead, "the sandbox does not show ")
+	case !exists && reading.MatchString(line): // there is nothing to show
 	case outside:
 		if _, folder := existing(filepath.Dir(path)); folder || exists {
 			return denied(PermissionWrite, "the sandbox does not allow writing outside of the workspace: ")

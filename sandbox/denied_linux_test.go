@@ -32,6 +32,8 @@ func TestDenials(t *testing.T) {
 		"cat missing":                      "",
 		"echo 'no such host'":              "",
 		"cat " + g.path("nowhere/missing"): "",
+		"cat " + g.path("home/missing"):    "",
+		"ls " + outside + "/missing":       "",
 	} {
 		for _, without := range [][]sandbox.Part{nil, {sandbox.Namespaces}} {
 			p := sandbox.Workspace(g.path("workspace"))
