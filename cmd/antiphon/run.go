@@ -31,10 +31,10 @@ type runCommand struct {
 	screen *screen  // nil if there is no status line
 	among  []string // tags of the sessions that --last and --choose are about
 
-	refused unapproved  // tools of agents in messages, which ran before the run
-	unheld  atomic.Bool // the audit log cannot be written, so calls are refused
-	parts   []item.Part // of --file
-	unnamed bool        // the session's name was made here, so no other was meant
+	refused unapproved   // tools of agents in messages, which ran before the run
+	unheld  *atomic.Bool // the audit log cannot be written, so calls are refused; nil before notify
+	parts   []item.Part  // of --file
+	unnamed bool         // the session's name was made here, so no other was meant
 	// locked is called when the session is locked, before anything else; it may be nil.
 	locked func(context.Context, session.Info) error
 
@@ -210,6 +210,7 @@ func (c *runCommand) unopened(err error) error {
 // notify prints notices, and shows what is waited for.
 func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 	const inside = "agent in a message"
+	c.unheld = cmp.Or(c.unheld, new(atomic.Bool))
 	return func(n host.Notice) {
 		switch n.Kind {
 		case host.NoticeWaiting:
