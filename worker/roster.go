@@ -35,10 +35,13 @@ type Card struct {
 	// are known.
 	Endpoints map[string]string `json:"endpoints,omitempty"`
 	Caps      map[string]int    `json:"caps,omitempty"` // the most runs of tenants at once; see [Worker]
+	// Ended is set if the worker has ended in order. Work that only it can do still waits for a
+	// moment, because it may start again.
+	Ended bool `json:"ended,omitempty"`
 }
 
-// Running returns the cards of the workers that run, in no particular order. One that has
-// ended is among them for up to a quarter of a minute. Known is false if the store does not
+// Running returns the cards of the workers that run, in no particular order. One that was
+// killed is among them for up to a quarter of a minute. Known is false if the store does not
 // keep them.
 func Running(ctx context.Context, in session.Store) (cards []Card, known bool, err error) {
 	kept, known := in.(queue.Roster)
@@ -46,7 +49,7 @@ func Running(ctx context.Context, in session.Store) (cards []Card, known bool, e
 		return nil, false, nil
 	}
 	cards, err = cardsOf(ctx, kept, "")
-	return cards, true, err
+	return slices.DeleteFunc(cards, func(c Card) bool { return c.Ended }), true, err
 }
 
 // cardsOf returns the cards of all workers but one.
@@ -118,6 +121,24 @@ func (r *roster) enter(ctx context.Context) error {
 		r.told, r.until = data, until
 	}
 	return err
+}
+
+// leave tells that the worker has ended.
+func (r *roster) leave(ctx context.Context) error {
+	if r == nil || r.told == nil {
+		return nil
+	}
+	var c Card
+	err := json.Unmarshal(r.told, &c)
+	if err != nil {
+		return err
+	}
+	c.Ended = true
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return r.kept.Enter(ctx, queue.Present{ID: r.id, Data: data}, cardLasts)
 }
 
 func (r *roster) card() (c Card, err error) {

@@ -171,7 +171,7 @@ func TestKeysAreLabels(t *testing.T) {
 	defer s.runs(s.a)()
 	s.becomes(id, queue.Parked, `needs a worker with an endpoint for it; here, no endpoint is configured for the model "m"`)
 	s.becomes(other, queue.Parked, "needs a worker with the labels key="+s.server.URL)
-	end := s.runs(s.b)
+	end := sync.OnceFunc(s.runs(s.b))
 	defer end()
 	for _, id := range []string{id, other} {
 		s.becomes(id, queue.Done, "answered")
@@ -182,5 +182,9 @@ func TestKeysAreLabels(t *testing.T) {
 	}
 	if _, known, err := worker.Running(t.Context(), session.Store(s.store)); err != nil || known {
 		t.Errorf("a store without a roster: %t, %v", known, err)
+	}
+	end()
+	if cards, _, err = worker.Running(t.Context(), s.kept); err != nil || len(cards) != 1 {
+		t.Errorf("a worker has ended: %+v, %v", cards, err)
 	}
 }

@@ -248,6 +248,9 @@ func (w *Worker) work(ctx context.Context, once bool) error {
 	p.drain()
 	close(done)
 	watch.Wait()
+	if failed := p.roster.leave(context.WithoutCancel(ctx)); failed != nil {
+		p.log.Error("the store failed", "error", failed.Error())
+	}
 	p.log.Info("worker stopped")
 	return err
 }
