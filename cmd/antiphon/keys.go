@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -195,5 +196,23 @@ func (c *keysRevokeCommand) Run(ctx context.Context, std stdio, env environment,
 		return json.MarshalWrite(toJSON(std.out), key, jsontext.WithIndent("  "))
 	}
 	fmt.Fprintf(std.err, "antiphon: the key %s (%s) of the project %s is revoked\n", key.Name, key.ID, key.Project)
+	return all.warnOfNoKey(std, env)
+}
+
+// warnOfNoKey says so if there are keys and none is valid.
+func (f *keysFlag) warnOfNoKey(std stdio, env environment) error {
+	path, err := f.path(env)
+	if err != nil {
+		return err
+	}
+	keys := access.OpenKeys(path)
+	list, err := keys.List()
+	if err != nil {
+		return usage(err)
+	}
+	now := time.Now()
+	if len(list) > 0 && !slices.ContainsFunc(list, func(k access.Key) bool { return k.Valid(now) }) {
+		fmt.Fprintf(std.err, "antiphon: warning: no key is valid any more, so a server refuses every request; antiphon keys create NAME makes one, and without the file %s none is needed\n", visible(path))
+	}
 	return nil
 }

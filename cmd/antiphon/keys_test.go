@@ -41,7 +41,9 @@ func TestKeysCommands(t *testing.T) {
 			t.Error(list)
 		}
 	}
-	keys(exitOK, "revoke", "ci")
+	if o := keys(exitOK, "revoke", "ci"); !strings.Contains(o.err, "warning: no key is valid any more") || !strings.Contains(o.err, "keys.json none is needed") {
+		t.Error(o.err)
+	}
 	keys(exitUsage, "revoke", "ci")
 	if list := keys(exitOK, "list").out; !strings.Contains(list, "revoked 2") || !strings.Contains(list, "60 requests/min, 5/day, trial") {
 		t.Error(list)

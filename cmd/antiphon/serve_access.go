@@ -34,17 +34,22 @@ type keysFlag struct {
 	Keys string `name:"keys" placeholder:"FILE" help:"The file of keys. The default is in the user's data folder."`
 }
 
-// keys returns the keys. The data folder is protected from tools.
-func (f *keysFlag) keys(env environment) (*access.Keys, error) {
-	path := f.Keys
-	if path == "" {
-		sessions, err := dataFile(env)
-		if err != nil {
-			return nil, usage(errors.New("the home folder, which holds the keys, is not known; give --keys FILE"))
-		}
-		path = filepath.Join(filepath.Dir(sessions), "keys.json")
+// path returns the path of the file. The data folder is protected from tools.
+func (f *keysFlag) path(env environment) (string, error) {
+	if f.Keys != "" {
+		return f.Keys, nil
 	}
-	return access.OpenKeys(path), nil
+	sessions, err := dataFile(env)
+	if err != nil {
+		return "", usage(errors.New("the home folder, which holds the keys, is not known; give --keys FILE"))
+	}
+	return filepath.Join(filepath.Dir(sessions), "keys.json"), nil
+}
+
+// keys returns the keys.
+func (f *keysFlag) keys(env environment) (*access.Keys, error) {
+	path, err := f.path(env)
+	return access.OpenKeys(path), err
 }
 
 // ledgerFlag names the folder of usage.
@@ -206,7 +211,7 @@ func (c *serveCommand) serve(ctx context.Context, std stdio, env environment, l 
 	s.serveCommand, s.errors = c, log.New(hider{std, env.Hider()}, "antiphon: ", 0)
 	err := s.begin(std, env)
 	if err == nil {
-		err = s.say(std, l.Addr())
+		err = s.say(std, env, l.Addr())
 	}
 	if err != nil {
 		return errors.Join(err, l.Close())
@@ -363,7 +368,7 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 }
 
 // say tells where the server listens, and how to try it.
-func (s *serving) say(std stdio, at net.Addr) error {
+func (s *serving) say(std stdio, env environment, at net.Addr) error {
 	keys, err := s.guard.Required()
 	if err != nil {
 		return usage(err)
@@ -379,6 +384,11 @@ func (s *serving) say(std stdio, at net.Addr) error {
 			needed = "a key, or a token of " + visible(s.Issuer)
 		}
 		fmt.Fprintln(std.err, "antiphon: every request needs "+needed)
+		if s.Issuer == "" {
+			if err := s.warnOfNoKey(std, env); err != nil {
+				return err
+			}
+		}
 		if tcp, ok := at.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && s.TLSCert == "" {
 			fmt.Fprintln(std.err, "antiphon: warning: keys and messages are sent without encryption: use --tls-cert and --tls-key, or a proxy that encrypts")
 		}
