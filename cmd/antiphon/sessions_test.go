@@ -701,7 +701,9 @@ func TestForkBeginsBeforeTheQuestion(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "s.db")
 	agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n<system>Be kind.</system>\n<user>First.</user>\n")
-	run := func(session, say string) outcome { return program(t, "run", agent, "--session", session, "--store", store, say) }
+	run := func(session, say string) outcome {
+		return program(t, "run", agent, "--session", session, "--store", store, say)
+	}
 	if o := run("work", "Second."); o.code != 0 {
 		t.Fatal(o.err)
 	}
