@@ -57,7 +57,21 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	if receipt.Taken > 0 {
 		return all.told(std, value, "%s: it was delivered before, and is entry %d", info.ID, receipt.Taken)
 	}
-	return all.told(std, value, "%s: %s waits as delivery %d; the run that is under way takes it, or the next one", info.ID, what, receipt.Number)
+	taker := "the run that is under way takes it, or the next one"
+	if _, stops := d.Bodies[0].(session.StopAsked); stops && !info.Nested && isIdle(ctx, store, info.ID) {
+		taker = "the session does not run now, so its next run takes it, and ends at once"
+	}
+	return all.told(std, value, "%s: %s waits as delivery %d; %s", info.ID, what, receipt.Number, taker)
+}
+
+// isIdle reports whether nobody runs a session, as far as the store knows.
+func isIdle(ctx context.Context, store keeper, id string) bool {
+	locks, ok := store.(session.LockLister)
+	if !ok {
+		return false
+	}
+	running, err := locks.Locked(ctx)
+	return err == nil && !slices.Contains(running, id)
 }
 
 // sayCommand is antiphon sessions say.
