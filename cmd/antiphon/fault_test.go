@@ -389,3 +389,12 @@ func TestFullDiskNamesTheFile(t *testing.T) {
 		t.Errorf("no folder: %v", err)
 	}
 }
+
+// A full disk behind standard output is no mistake in the formatted file.
+func TestFormatToAFullDisk(t *testing.T) {
+	var stderr strings.Builder
+	code := run(t.Context(), []string{"fmt", "-"}, nil, stdio{strings.NewReader("<user>\nHi.\n</user>\n"), fullDisk{}, &stderr})
+	if said := stderr.String(); code != exitFailed || said != "antiphon: "+syscall.ENOSPC.Error()+"\n" {
+		t.Errorf("%d %q", code, said)
+	}
+}

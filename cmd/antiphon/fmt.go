@@ -38,6 +38,9 @@ func (c *fmtCommand) Run(std stdio) error {
 	bad, differ := 0, 0
 	for _, path := range c.Files {
 		changed, err := c.format(std, path)
+		if out, ok := std.out.(*printed); ok && out.err != nil {
+			return out.err // and not a mistake in the file
+		}
 		if err != nil {
 			bad++
 			fmt.Fprintln(std.err, unforged(err.Error(), path))
