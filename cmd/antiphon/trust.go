@@ -160,7 +160,12 @@ func (t *truster) ask(ctx context.Context, c trust.Claim) (trust.Agreement, erro
 // the files that the answer was about has changed. Others may be new, because files outside are read
 // when a person has agreed to that.
 func (t *truster) answers(c *trust.Claim) bool {
-	return len(c.Powers.Without(t.saidTo.Powers)) == 0 && !slices.ContainsFunc(c.Sources, func(s trust.Source) bool {
+	return len(c.Powers.Without(t.saidTo.Powers)) == 0 && t.unchanged(c)
+}
+
+// unchanged reports whether none of the files that the last answer was about has changed.
+func (t *truster) unchanged(c *trust.Claim) bool {
+	return !slices.ContainsFunc(c.Sources, func(s trust.Source) bool {
 		return slices.ContainsFunc(t.saidTo.Sources, func(o trust.Source) bool {
 			return o.Path == s.Path && o.Word == s.Word && o.Hash != s.Hash
 		})

@@ -162,8 +162,8 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 		if err := c.confirm(ctx, t, s, hidden); err != nil {
 			return trust.Agreement{}, err
 		}
-		t.saidTo = claim
 	}
+	t.saidTo = claim
 	c.agreed = append(c.agreed, claim)
 	return trust.Agreement{Powers: claim.Powers}, nil
 }

@@ -21,8 +21,11 @@ import (
 
 // described returns the powers of a file, and what has changed since the person agreed.
 func (t *truster) described(c trust.Claim) (s shown) {
+	if len(t.saidTo.Sources) > 0 && t.unchanged(&c) {
+		return t.describedMore(c)
+	}
 	s.add("?? ", visible(t.name(c))+" is not trusted yet. It", "")
-	before, changed, err := t.store.Before(c.Path)
+	before, changed, err := t.before(&c)
 	for _, p := range c.Powers {
 		mark := "   "
 		if changed && !before.Powers.Has(p) {
@@ -47,6 +50,47 @@ func (t *truster) described(c trust.Claim) (s shown) {
 		s.add("   ", fmt.Sprintf("These are %d. The worst: it %s", n, shorten(visible(c.Powers[0].String()), 200)), "")
 	}
 	return s
+}
+
+// describedMore returns the powers of a file after a yes in this run: with what may be read since then,
+// the file does other things.
+func (t *truster) describedMore(c trust.Claim) (s shown) {
+	s.add("?? ", "With what may be read after your yes, the lines with + are new. "+visible(t.name(c)), "")
+	for _, p := range c.Powers {
+		mark := "   "
+		if !t.saidTo.Powers.Has(p) {
+			mark = " + "
+		}
+		s.add(mark, visible(p.String()), "")
+	}
+	for _, p := range t.saidTo.Powers.Without(c.Powers) {
+		s.add(" - ", visible(p.String()), "")
+	}
+	if within := t.within(c); within != "" {
+		s.add("   ", within, "")
+	}
+	return s
+}
+
+// before returns what the person agreed to last about the file. That may be several agreements to the
+// same texts: one for each time that more of them could be read. The one with the claim's powers counts.
+func (t *truster) before(c *trust.Claim) (g trust.Grant, ok bool, err error) {
+	last, ok, err := t.store.Before(c.Path)
+	if err != nil || !ok {
+		return last, ok, err
+	}
+	g = last
+	for other, err := range t.store.All() {
+		if err != nil {
+			return last, false, err
+		}
+		differs := func(s trust.Source) bool { return !slices.Contains(last.Sources, s) }
+		same := len(other.Powers.Without(c.Powers))+len(c.Powers.Without(other.Powers)) == 0
+		if other.Path == c.Path && same && !slices.ContainsFunc(other.Sources, differs) {
+			g = other
+		}
+	}
+	return g, true, nil
 }
 
 // within says what confines the programs that a file starts, or "" if it starts none or its powers

@@ -122,3 +122,27 @@ func TestSettingsAreProtected(t *testing.T) {
 		}
 	}
 }
+
+// U7: a second question, about what may be read after the first yes, says what is new; and a change of
+// a message alone is not shown as a change of powers.
+func TestTrustInTwoSteps(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `<config model="rehearsal"/>
+<tool name="read_file"><read id="etc" path="/etc"/></tool>
+<tool name="log" command="git log" approval="allow" description="x"/>
+<user>x</user>
+`
+	agent := write(t, filepath.Join(dir, "agent.md"), text)
+	env := []string{"XDG_DATA_HOME=" + filepath.Join(dir, "data"), "HOME=" + dir}
+	o := programEnv(t, env, "trust", agent, "--yes")
+	second := "With what may be read after your yes, the lines with + are new. " + agent
+	if o.code != 0 || strings.Count(o.err, "is not trusted yet") != 1 || !strings.Contains(o.err, second+"\n + allows itself log") || !strings.Contains(o.err, " - allows itself log") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+	write(t, agent, text+"<system>y</system>\n")
+	o = programEnv(t, env, "trust", agent, "--diff")
+	if o.code != 0 || !strings.Contains(o.err, "Changed: agent.md, no power\n") || strings.Contains(o.err, " + ") || strings.Contains(o.err, " - ") {
+		t.Errorf("exit code %d\n%s", o.code, o.err)
+	}
+}
