@@ -43,10 +43,9 @@ type Import struct {
 	Path string
 	// Options are the options for loading a transcript.
 	Options agentfile.Options
-	// Consent is asked once, after everything is read, about the sites from which the conversation makes an
-	// endpoint fetch data. It is not called if there are none. Until it agrees, the session has no name and
-	// can be continued only by its id. If Consent is nil, or does not agree to every site, nothing is
-	// imported and the error is a [*trust.UntrustedError] (rule K1 in docs/rules.md).
+	// Consent is asked once, before anything is in the store, about the sites from which the conversation makes an
+	// endpoint fetch data. It is not called if there are none. If it is nil, or does not agree to every
+	// site, nothing is imported and the error is a [*trust.UntrustedError] (rule K1 in docs/rules.md).
 	Consent func(ctx context.Context, c trust.Claim) (trust.Agreement, error)
 }
 
@@ -72,8 +71,8 @@ type Dropped struct {
 
 var errNoReader = errors.New("host: the reader of the file to import is nil")
 
-// Lines imports the output of [export.JSONLines], entry by entry. It reads f twice;
-// name is used in errors. If the file is incomplete, nothing is imported.
+// Lines imports the output of [export.JSONLines], entry by entry. It reads f twice, or three times if there is a
+// question; name is used in errors. If the file is incomplete, nothing is imported.
 func (i Import) Lines(ctx context.Context, name string, f io.ReadSeeker) (*Imported, error) {
 	if nils.Is(f) {
 		return nil, errNoReader
@@ -105,11 +104,8 @@ func (i Import) do(ctx context.Context, file string, read func(*importer) error)
 	if nils.Is(i.Store) {
 		return nil, errNoStore
 	}
-	m := &importer{store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
+	m := &importer{consent: func(sites []string) error { return i.agreed(ctx, file, sites) }, store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
 	err := read(m)
-	if err == nil {
-		err = i.agreed(ctx, file, m.sites)
-	}
 	if err == nil {
 		err = m.call(ctx)
 	}
@@ -151,6 +147,8 @@ func (i Import) agreed(ctx context.Context, file string, sites []string) error {
 
 // importer makes sessions of a file.
 type importer struct {
+	consent    func(sites []string) error
+	asked      bool // sites is what the person agreed to
 	store      store.Store
 	name, path string
 	ids        map[string]string // new ids of the sessions in the file
@@ -166,19 +164,36 @@ type importer struct {
 }
 
 // disarmed returns an entry without the parts that could let something run.
-func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) session.Entry {
+func (i *importer) disarmed(d *agent.Disarm, id string, e session.Entry) (session.Entry, error) {
 	kept, what := d.Entry(e)
-	for _, it := range itemsIn(kept.Body) {
+	for _, text := range what {
+		i.dropped = append(i.dropped, Dropped{id, e.Seq, text})
+	}
+	return kept, i.reaches(kept.Body)
+}
+
+var errChanged = errors.New("the file was changed while it was imported")
+
+// reaches notes the sites from which an entry makes an endpoint fetch. After the question there can be no others.
+func (i *importer) reaches(b session.Body) error {
+	for _, it := range itemsIn(b) {
 		for _, site := range reach.Sites(it, nil) {
-			if len(i.sites) <= mostSites && !slices.Contains(i.sites, site) {
+			switch {
+			case slices.Contains(i.sites, site):
+			case i.asked:
+				return &ConfigError{errChanged}
+			case len(i.sites) <= mostSites:
 				i.sites = append(i.sites, site)
 			}
 		}
 	}
-	for _, text := range what {
-		i.dropped = append(i.dropped, Dropped{id, e.Seq, text})
-	}
-	return kept
+	return nil
+}
+
+// ask asks about the sites that were found, if there are any.
+func (i *importer) ask() error {
+	i.asked = true
+	return i.consent(i.sites)
 }
 
 // itemsIn returns the items that an entry adds to what is sent.
@@ -212,8 +227,10 @@ const (
 	importBytes = 1 << 20
 )
 
-// learn reads the file once to find the calls that were carried out.
+// learn reads the file once to find the calls that were carried out, and asks about what the file lets an
+// endpoint fetch.
 func (i *importer) learn(f io.ReadSeeker) error {
+	reaches := false
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -229,9 +246,52 @@ func (i *importer) learn(f io.ReadSeeker) error {
 			if i.armed = append(i.armed, d); line.Session.Nested {
 				i.parents[id] = line.Session.Parent
 			}
-		case line.Blob != nil, line.Waiting != nil:
+		case line.Blob != nil:
+		case line.Waiting != nil:
+			for _, b := range line.Waiting.Bodies {
+				reaches = reaches || fetches(b)
+			}
 		default:
 			i.armed[len(i.armed)-1].Learn(line.Entry)
+			reaches = reaches || fetches(line.Entry.Body)
+		}
+	}
+	_, err := f.Seek(0, io.SeekStart)
+	if err == nil && reaches {
+		err = i.survey(f)
+	}
+	return cmp.Or(err, i.ask())
+}
+
+// fetches reports whether an entry, as it is in the file, makes an endpoint fetch something.
+func fetches(b session.Body) bool {
+	return slices.ContainsFunc(itemsIn(b), func(it item.Item) bool { return len(reach.Sites(it, nil)) > 0 })
+}
+
+// survey reads the file once more to find the sites of what will be imported.
+func (i *importer) survey(f io.ReadSeeker) error {
+	n := -1
+	for line, err := range export.ReadJSONLines(f) {
+		switch {
+		case err != nil:
+			return &ConfigError{err}
+		case line.Session != nil:
+			n++
+		case line.Blob != nil:
+		case line.Waiting != nil:
+			for _, b := range line.Waiting.Bodies {
+				kept, _ := new(agent.Disarm).Entry(session.Entry{Body: b})
+				err = errors.Join(err, i.reaches(kept.Body))
+			}
+		default:
+			if n >= len(i.armed) {
+				return &ConfigError{errChanged}
+			}
+			kept, _ := i.armed[n].Entry(line.Entry)
+			err = i.reaches(kept.Body)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	_, err := f.Seek(0, io.SeekStart)
@@ -274,8 +334,15 @@ func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 			continue
 		}
 		if line.Session == nil {
+			if len(i.made) > len(i.armed) {
+				return &ConfigError{errChanged}
+			}
 			i.note(id, line.Entry)
-			batch = append(batch, i.renamed(i.disarmed(i.armed[len(i.made)-1], id, line.Entry)))
+			kept, err := i.disarmed(i.armed[len(i.made)-1], id, line.Entry)
+			if err != nil {
+				return err
+			}
+			batch = append(batch, i.renamed(kept))
 			size += line.Size
 		}
 		if ends := line.Session != nil && id != ""; ends || len(batch) == importBatch || size >= importBytes {
@@ -346,7 +413,11 @@ func (i *importer) deliver(ctx context.Context, id string, d session.Delivery) e
 			i.dropped = append(i.dropped, Dropped{Session: id, What: fmt.Sprintf("a part of the delivery %q that waits, because it is not a message: %s", d.Key, session.Kind(b))})
 			continue
 		}
-		if given, ok := i.disarmed(new(agent.Disarm), id, session.Entry{Body: given}).Body.(session.InputItem); ok {
+		kept, err := i.disarmed(new(agent.Disarm), id, session.Entry{Body: given})
+		if err != nil {
+			return err
+		}
+		if given, ok := kept.Body.(session.InputItem); ok {
 			bodies = append(bodies, given)
 		}
 	}
@@ -478,15 +549,6 @@ func (i *importer) transcript(ctx context.Context, path string, f io.Reader, opt
 		return LoadError(err)
 	}
 	defer file.Close()
-	name := cmp.Or(i.name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	id, err := i.begin(ctx, session.Info{Name: name})
-	if err != nil {
-		return err
-	}
-	s, err := session.Open(ctx, i.store, id)
-	if err != nil {
-		return err
-	}
 	bodies := file.Log()
 	if len(bodies) == 0 {
 		return invalid("%s: the transcript has no messages", path)
@@ -497,7 +559,29 @@ func (i *importer) transcript(ctx context.Context, path string, f io.Reader, opt
 		d.Learn(session.Entry{Seq: int64(n + 1), Body: body})
 	}
 	for n, body := range bodies {
-		bodies[n] = i.disarmed(&d, id, session.Entry{Seq: int64(n + 1), Body: body}).Body
+		kept, _ := d.Entry(session.Entry{Seq: int64(n + 1), Body: body})
+		if err := i.reaches(kept.Body); err != nil {
+			return err
+		}
+	}
+	if err := i.ask(); err != nil {
+		return err
+	}
+	name := cmp.Or(i.name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+	id, err := i.begin(ctx, session.Info{Name: name})
+	if err != nil {
+		return err
+	}
+	s, err := session.Open(ctx, i.store, id)
+	if err != nil {
+		return err
+	}
+	for n, body := range bodies {
+		kept, err := i.disarmed(&d, id, session.Entry{Seq: int64(n + 1), Body: body})
+		if err != nil {
+			return err
+		}
+		bodies[n] = kept.Body
 	}
 	for n, body := range bodies {
 		i.note(id, session.Entry{Seq: int64(n + 1), Body: body})

@@ -1,0 +1,110 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package host_test
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/memstore"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// exported returns a session with messages in the form of an export.
+func exported(t *testing.T, messages ...item.Item) string {
+	t.Helper()
+	log := export.Log{Info: session.Info{ID: "x", Name: "work"}}
+	for i, it := range messages {
+		log.Entries = append(log.Entries, session.Entry{Seq: int64(i + 1), Body: session.InputItem{Item: it}})
+	}
+	var text strings.Builder
+	if err := export.JSONLines(&text, log); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+func image(t *testing.T, address string) item.Item {
+	t.Helper()
+	it, err := item.UserParts(&item.InputImage{ImageURL: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return it
+}
+
+// swapped is a file that another program replaces when it has been read a few times.
+type swapped struct {
+	*strings.Reader
+	times int
+	by    string
+}
+
+func (s *swapped) Seek(offset int64, whence int) (int64, error) {
+	if s.times--; s.times == 0 {
+		s.Reset(s.by)
+	}
+	return s.Reader.Seek(offset, whence)
+}
+
+// K1: nothing of an import is in the store while its question is open, and what was asked about is what is
+// imported, whatever the file is by then.
+func TestImportAsksFirst(t *testing.T) {
+	good, evil := exported(t, image(t, "https://good.example/x.png")), exported(t, image(t, "https://good.example/x.png"), image(t, "https://evil.example/x.png"))
+	for name, c := range map[string]struct {
+		file     io.ReadSeeker // or a transcript
+		agrees   bool
+		asks     int
+		imported bool
+	}{
+		"no question":            {strings.NewReader(exported(t, item.User("hi"))), false, 0, true},
+		"a yes":                  {strings.NewReader(good), true, 1, true},
+		"a no":                   {strings.NewReader(good), false, 1, false},
+		"a transcript":           {nil, true, 1, true},
+		"a transcript, and a no": {nil, false, 1, false},
+		"replaced after it":      {&swapped{strings.NewReader(good), 3, evil}, true, 1, false},
+		"replaced before it":     {&swapped{strings.NewReader(exported(t, item.User("hi"))), 2, evil}, true, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, asked, agrees := new(memstore.DB).Open(memstore.Options{}), 0, c.agrees
+			sessions := func() (n int) {
+				for _, err := range in.List(t.Context(), session.Query{}) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					n++
+				}
+				return n
+			}
+			how := host.Import{Store: in, Options: agentfile.Options{Consent: trust.Everything}, Consent: func(_ context.Context, c trust.Claim) (trust.Agreement, error) {
+				if asked++; sessions() > 0 {
+					t.Error("a session is there before the answer")
+				}
+				if len(c.Powers) != 1 || c.Powers[0].What != "https://good.example" {
+					t.Errorf("asked about %v", c.Powers)
+				}
+				if !agrees {
+					return trust.Agreement{}, nil
+				}
+				return trust.Agreement{Powers: c.Powers}, nil
+			}}
+			var err error
+			if c.file == nil {
+				_, err = how.Transcript(t.Context(), "x.md", strings.NewReader(`<user>x<img src="https://good.example/x.png"/></user>`))
+			} else {
+				_, err = how.Lines(t.Context(), "x.jsonl", c.file)
+			}
+			if (err == nil) != c.imported || asked != c.asks || (sessions() == 1) != c.imported {
+				t.Errorf("asked %d times, %d sessions, %v", asked, sessions(), err)
+			}
+		})
+	}
+}
