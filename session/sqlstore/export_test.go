@@ -6,6 +6,7 @@ package sqlstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -213,4 +214,20 @@ func (s *Store) NeedGPU(ctx context.Context, rows int) error {
 		_, err := t.exec(ctx, `UPDATE antiphon_work SET needs = '["gpu"]' WHERE id LIKE 'work-%' AND id < ?`, fmt.Sprintf("work-%06d", rows))
 		return err
 	})
+}
+
+// LogNumber returns the number of a session's log, and LoadLog reads the session if it still has that log.
+func (s *Store) LogNumber(ctx context.Context, id string) (log int64, err error) {
+	err = s.reads.row(ctx, `SELECT log FROM antiphon_sessions WHERE id = ?`, id).Scan(&log)
+	return log, err
+}
+
+func (s *Store) LoadLog(ctx context.Context, id string, log int64) (entries int, replaced bool) {
+	for _, err := range s.loadLog(ctx, id, log, 0) {
+		if err != nil {
+			return entries, errors.Is(err, errReplaced)
+		}
+		entries++
+	}
+	return entries, false
 }

@@ -27,8 +27,16 @@ type span struct{ log, from, to int64 }
 // yields it, and that of the log at the end, so that it yields only what was
 // written.
 func (s *Store) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	return s.loadLog(ctx, id, 0, after)
+}
+
+// errReplaced reports that another session has the id.
+var errReplaced = errors.New("another session has this id")
+
+// loadLog is Load. If log is not 0 and the session with the id has another one, the error wraps [errReplaced].
+func (s *Store) loadLog(ctx context.Context, id string, log, after int64) iter.Seq2[session.Entry, error] {
 	return func(yield func(session.Entry, error) bool) {
-		l := &loading{s: s, id: id, next: max(after, 0) + 1, known: after <= 0, yield: yield}
+		l := &loading{s: s, id: id, log: log, next: max(after, 0) + 1, known: after <= 0, yield: yield}
 		if err := s.reading(ctx, func() error { return l.all(ctx) }); err != nil && !errors.Is(err, errStopped) {
 			yield(session.Entry{}, s.fail("reading", l.named(err)))
 		}
@@ -42,6 +50,7 @@ var errStopped = errors.New("stopped")
 type loading struct {
 	s     *Store
 	id    string
+	log   int64       // the only log to read, or 0
 	next  int64       // the number of the next entry
 	sum   session.Sum // the sum after the previous entry, if known
 	known bool
@@ -63,6 +72,9 @@ func (l *loading) all(ctx context.Context) error {
 	row, spans, err := l.s.spans(ctx, l.id, l.next-1)
 	if err != nil || len(spans) == 0 {
 		return err
+	}
+	if l.log != 0 && l.log != row.log {
+		return errReplaced
 	}
 	if err := l.s.seal.usable(); err != nil {
 		return err

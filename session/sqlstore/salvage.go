@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/session"
@@ -87,6 +88,9 @@ func (s *Store) salvageOne(ctx context.Context, from, to, outer, newOuter string
 	if err := c.copy(ctx, outer, newOuter); err != nil {
 		return err
 	}
+	if err := c.letters(ctx, from); err != nil {
+		return err
+	}
 	return c.finish(ctx)
 }
 
@@ -102,6 +106,8 @@ type salvage struct {
 	whole int64 // the number of entries copied
 	gap   bool  // an entry was lost
 	torn  bool  // the rest of the log is not known
+	waits int   // deliveries that wait for the copy, too
+	void  int   // those that were left out, because they allow or stop something
 }
 
 // note records damage to the session.
@@ -183,6 +189,31 @@ func (c *salvage) noted(err error) error {
 	return nil
 }
 
+// letters leaves the input that waits for the damaged session in the inbox of the copy. Answers about calls, and
+// requests to stop, stay with the session that they were made for.
+func (c *salvage) letters(ctx context.Context, from string) error {
+	var list []session.Delivery // collected first: a list may hold the connection
+	for d, err := range c.s.eachLetter(ctx, &c.s.reads, from, `?`, c.row.log) {
+		if err == nil {
+			list = append(list, d)
+		} else if err = c.noted(err); err != nil {
+			return err
+		}
+	}
+	for _, d := range list {
+		input := slices.DeleteFunc(d.Bodies, func(b session.Body) bool { _, ok := b.(session.InputItem); return !ok })
+		if d.Bodies = input; len(input) == 0 {
+			c.void++
+			continue
+		}
+		if _, err := c.s.Deliver(ctx, c.to, d); err != nil {
+			return err
+		}
+		c.waits++
+	}
+	return nil
+}
+
 // keepBlob adds a reference from the copy's log to a payload.
 func (c *salvage) keepBlob(ctx context.Context, blob, log int64) error {
 	return c.s.write(ctx, func(ctx context.Context, t *tx) error {
@@ -205,6 +236,12 @@ func (c *salvage) finish(ctx context.Context) error {
 	text := fmt.Sprintf("salvaged from the damaged session %s: %d of its entries are whole", c.row.ID, c.whole)
 	if len(c.done.Damage) == c.found {
 		text = fmt.Sprintf("salvaged from the session %s, which is not damaged: its %d entries are whole", c.row.ID, c.whole)
+	}
+	if c.waits > 0 {
+		text += fmt.Sprintf("; %d messages wait for it that wait there, too", c.waits)
+	}
+	if c.void > 0 {
+		text += fmt.Sprintf("; %d answers about calls and requests to stop that wait there do not wait for it", c.void)
 	}
 	c.say(session.NoticeSalvaged, text)
 	c.done.Entries += c.whole

@@ -127,6 +127,50 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
+// J8 D1: input that waits for a damaged session waits for the copy, too; a damaged delivery is named, and an answer about a
+// call is used once.
+func TestSalvageWhatWaits(t *testing.T) {
+	s, file := newSQLite(t)
+	mustAppend(t, s, "talk", 0, session.InputItem{Item: item.User("hi")})
+	said := func(text string) session.Body { return session.InputItem{Item: item.User(text)} }
+	for key, bodies := range map[string][]session.Body{
+		"whole": {session.StopAsked{}, said("do not deploy")}, "damaged": {said("on friday")}, "yes": {session.Approval{CallID: "c", Number: 1, Allowed: true}},
+	} {
+		if _, err := s.Deliver(t.Context(), "talk", session.Delivery{Delivered: session.Delivered{Key: key}, Bodies: bodies}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.ReplaceAll(whole, []byte("on friday"), []byte("on sunday")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = reopen(t, file)
+	done, err := s.Salvage(t.Context(), "talk", "saved")
+	if err != nil || len(done.Damage) != 1 || !strings.Contains(done.Damage[0].Place, "antiphon_inbox") {
+		t.Fatalf("damage %v, %v", done.Damage, err)
+	}
+	var waiting []session.Delivery
+	for d, err := range s.Deliveries(t.Context(), "saved") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting = append(waiting, d)
+	}
+	if len(waiting) != 1 || waiting[0].Key != "whole" || len(waiting[0].Bodies) != 1 || waiting[0].Bodies[0] != said("do not deploy") {
+		t.Errorf("for the copy wait %v", waiting)
+	}
+	log := loadAll(t, s, "saved")
+	if n, ok := log[len(log)-1].Body.(session.Noticed); !ok || !strings.Contains(n.Text, "; 1 messages wait") || !strings.Contains(n.Text, "; 1 answers") {
+		t.Errorf("the copy ends with %v", log[len(log)-1])
+	}
+}
+
 // J8 J13: what was kept of an output beside the log stays with the copy when the
 // damaged session is deleted.
 func TestSalvageKeepsWhatOutputsName(t *testing.T) {
@@ -227,5 +271,25 @@ func TestSalvageOfAnything(t *testing.T) {
 	}
 	if saved < 10_000 {
 		t.Errorf("only %d entries were saved", saved)
+	}
+}
+
+// K2: who watches a session is not shown another one that has got its id.
+func TestWatchReadsOneSession(t *testing.T) {
+	s, _ := newSQLite(t)
+	mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("one")})
+	log, err := s.LogNumber(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, replaced := s.LoadLog(t.Context(), "a", log); n != 1 || replaced {
+		t.Errorf("%d entries, replaced: %v", n, replaced)
+	}
+	if err := s.Delete(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("another")})
+	if n, replaced := s.LoadLog(t.Context(), "a", log); n != 0 || !replaced {
+		t.Errorf("of another session %d entries, replaced: %v", n, replaced)
 	}
 }

@@ -77,7 +77,10 @@ func (w *watch) look(ctx context.Context, yield func(session.Entry, error) bool)
 		return true, nil
 	}
 	var entries []session.Entry // collected first: no statement is open while they are yielded
-	for e, err := range w.s.Load(ctx, w.id, w.after) {
+	for e, err := range w.s.loadLog(ctx, w.id, log, w.after) {
+		if errors.Is(err, errReplaced) { // since the query above
+			return false, nil
+		}
 		if err != nil {
 			return true, err
 		}
