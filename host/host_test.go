@@ -4,6 +4,7 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -389,5 +390,41 @@ func TestSessionThatDidNotBegin(t *testing.T) {
 	}
 	if list := sessions(t, s); len(list) != 0 {
 		t.Errorf("%d sessions are left", len(list))
+	}
+}
+
+// killed is a store of a process that dies before it appends.
+type killed struct{ store.Store }
+
+func (killed) Append(context.Context, string, int64, []session.Entry) error {
+	return errors.New("killed")
+}
+
+// TestForkIsOneWrite: a fork never has an approval that its parent may still use, however its process ends. K5 F3
+func TestForkIsOneWrite(t *testing.T) {
+	s := opened(t)
+	log, err := session.Open(t.Context(), s, "work")
+	if err == nil {
+		_, err = log.Append(t.Context(), session.InputItem{Item: item.User("go")}, session.RunStarted{}, session.TurnStarted{Turn: 1},
+			session.OutputItem{Turn: 1, Item: item.Call("c", "pay", "{}")}, session.TurnEnded{Turn: 1, Status: item.StatusCompleted},
+			session.ApprovalAsked{CallID: "c", Number: 1, Tool: "pay", Arguments: "{}"}, session.Approval{CallID: "c", Number: 1, Allowed: true})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := host.Fork(t.Context(), killed{s}, session.Info{ID: "work"}, int64(len(log.Log())), "copy")
+	if err != nil || len(made.Dropped) != 1 {
+		t.Fatalf("%v, %v", made, err)
+	}
+	fork, err := session.Open(t.Context(), s, made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var view session.View
+	for e := range fork.Entries() {
+		view.Apply(e)
+	}
+	if open := view.Open(); len(open) != 1 || open[0].Verdict != nil {
+		t.Errorf("open: %v", open)
 	}
 }

@@ -44,9 +44,8 @@ func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name
 	return &Imported{Info: info, Dropped: dropped}, err
 }
 
-// forkOf forks a session and appends the entries that withdraw approvals. If it
-// cannot append them, it deletes the fork, which would otherwise use approvals
-// twice.
+// forkOf forks a session, with the entries that withdraw approvals: both are made, or nothing, because a fork without
+// them would use approvals twice.
 func forkOf(ctx context.Context, in store.Store, from string, at int64, id string) ([]Dropped, error) {
 	var log []session.Entry
 	for e, err := range in.Load(ctx, from, 0) {
@@ -56,9 +55,6 @@ func forkOf(ctx context.Context, in store.Store, from string, at int64, id strin
 		if log = append(log, e); e.Seq == at {
 			break
 		}
-	}
-	if err := in.Fork(ctx, from, at, id); err != nil {
-		return nil, err
 	}
 	took := []Dropped{}
 	var more []session.Entry
@@ -72,13 +68,7 @@ func forkOf(ctx context.Context, in store.Store, from string, at int64, id strin
 			took = append(took, Dropped{id, seq, b.Reason})
 		}
 	}
-	if len(more) == 0 {
-		return took, nil
-	}
-	if err := in.Append(ctx, id, at, more); err != nil {
-		return nil, errors.Join(err, in.Delete(context.WithoutCancel(ctx), id))
-	}
-	return took, nil
+	return took, in.Fork(ctx, from, at, id, more...)
 }
 
 // freeName returns a name that no session of the same file has.
