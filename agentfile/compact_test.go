@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // reader is a model that reads notes.txt over and over, and sums up when asked.
@@ -114,6 +115,39 @@ func TestTranscriptHoldsDecisions(t *testing.T) {
 	}
 	if talks["compacted"] != talks["plain"] || talks["collapsed"] != talks["plain"] {
 		t.Error("the transcripts are not alike")
+	}
+}
+
+// C1: a transcript holds which calls failed, so that a failed read stands for no other.
+func TestTranscriptHoldsFailures(t *testing.T) {
+	dir := t.TempDir()
+	path, out := write(t, "<tool name=\"read_file\" approval=\"allow\"/>\n"+prompt, dir, "agent.md"), filepath.Join(dir, "out.md")
+	f, s := open(t, path, out)
+	answer := func(id, text string) item.Item {
+		it, err := item.Output(id, item.Text(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	_, err := s.Append(t.Context(), session.RunStarted{}, session.TurnStarted{Turn: 1},
+		session.OutputItem{Turn: 1, Item: item.Call("a", "read_file", `{"path":"x.txt"}`)}, session.OutputItem{Turn: 1, Item: item.Call("b", "read_file", `{"path":"x.txt"}`)},
+		session.TurnEnded{Turn: 1, Status: item.StatusCompleted}, session.CallStarted{CallID: "a"}, session.CallOutput{CallID: "a", Item: answer("a", "status: error, says the file")},
+		session.CallStarted{CallID: "b"}, session.CallOutput{CallID: "b", Failed: true, Item: answer("b", output.Envelope(true, "read_file", "no such file", ""))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	f, s = open(t, path, out)
+	defer f.Close()
+	failed := map[string]bool{}
+	for e := range s.Entries() {
+		if b, ok := e.Body.(session.CallOutput); ok {
+			failed[b.CallID] = b.Failed
+		}
+	}
+	if len(failed) != 2 || failed["a"] || !failed["b"] {
+		t.Errorf("failed: %v", failed)
 	}
 }
 

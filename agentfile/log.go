@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/chatmd/transcript"
@@ -116,7 +117,8 @@ func (l *logReader) item(it item.Item) {
 	call, waits := l.open(it)
 	switch {
 	case waits && !call.Given && (call.Started || !l.inTurn):
-		l.add(session.CallOutput{CallID: call.CallID, Item: it})
+		failed, _ := plan.FailedOutput(it)
+		l.add(session.CallOutput{CallID: call.CallID, Item: it, Failed: failed})
 	case l.inTurn && (it.Type() != item.TypeMessage || it.Role() == item.RoleAssistant):
 		l.add(session.OutputItem{Turn: l.turn, Item: it})
 	default:

@@ -46,7 +46,7 @@ func (rs *reads) apply(e session.Entry, s *State) {
 		}
 	case session.InputItem:
 		if b.Item.IsOutput() {
-			failed, known := failedOutput(b.Item)
+			failed, known := FailedOutput(b.Item)
 			if !failed {
 				rs.output(s, b.Item.CallID(), reading{e.Seq, b.Item, known})
 			}
@@ -84,9 +84,9 @@ func (rs *reads) decided(b session.Collapsed) {
 	}
 }
 
-// failedOutput reports whether an output from elsewhere reports a failure, and
-// whether it states its status at all.
-func failedOutput(it item.Item) (failed, known bool) {
+// FailedOutput reports whether an output reports a failure, and whether it states its status at all. Outputs of this program do
+// if they failed, and no other output of it looks so: see Envelope of package tool/output. Others' may say anything.
+func FailedOutput(it item.Item) (failed, known bool) {
 	content, _ := ContentOf(it)
 	status, _, _ := strings.Cut(strings.TrimPrefix(content.Display(), "status:\n"), "\n")
 	return status == "error", status == "error" || status == "success"

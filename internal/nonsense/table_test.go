@@ -83,6 +83,7 @@ var functions = []function{
 	{"agent/plan", "Estimate", plan.Estimate},
 	{"agent/plan", "EstimateText", plan.EstimateText},
 	{"agent/plan", "ContentOf", plan.ContentOf},
+	{"agent/plan", "FailedOutput", plan.FailedOutput},
 	{"agent/plan", "CheckRules", plan.CheckRules},
 	{"agent/plan", "CheckPatterns", plan.CheckPatterns},
 	{"agent/plan", "Suggest", plan.Suggest},
