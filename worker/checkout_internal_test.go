@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/memstore"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -203,4 +204,27 @@ func (k *killed) dead(err error) error {
 		return errKill
 	}
 	return err
+}
+
+// D2: a worker that makes the files of a session after another one did, whose run did not begin, goes on.
+func TestLostFilesAreToldOnce(t *testing.T) {
+	s := new(memstore.DB).Open(memstore.Options{Net: func(_ context.Context, _ string, do func() error) error { return do() }})
+	if err := s.Create(t.Context(), session.Info{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		c := &checkout{w: &Worker{Name: name, Config: host.Config{Store: s}}, id: "a", noted: placeNote{Run: "run"}}
+		if err := c.tellLost(t.Context()); err != nil {
+			t.Errorf("the worker %s: %v", name, err)
+		}
+	}
+	n := 0
+	for _, err := range s.Deliveries(t.Context(), "a") {
+		if n++; err != nil {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d deliveries", n)
+	}
 }
