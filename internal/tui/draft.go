@@ -73,8 +73,7 @@ func (t *Terminal) KeepDraft(path string) {
 		t.put(list[len(list)-1])
 		t.putBack(list[:len(list)-1])
 	}
-	t.keep()
-	if before != "" && held != "" {
+	if t.keep() && before != "" && held != "" {
 		_ = os.Remove(before) // what it held has moved
 	}
 	t.changed()
@@ -83,10 +82,11 @@ func (t *Terminal) KeepDraft(path string) {
 // promptEnd stands between two prompts in the file of the draft, and is in none.
 const promptEnd = "\x00"
 
-// keep writes the draft to its file, behind prompts that wait.
-func (t *Terminal) keep() {
+// keep writes the draft to its file, behind prompts that wait. It reports whether the file holds them. What could not be
+// written is written with the next change.
+func (t *Terminal) keep() (kept bool) {
 	if t.draft == "" {
-		return
+		return false
 	}
 	text := t.drafted().written()
 	if t.find.on {
@@ -101,16 +101,18 @@ func (t *Terminal) keep() {
 	}
 	text = strings.Join(list, promptEnd)
 	if text == t.kept {
-		return
+		return true
 	}
-	t.kept = text
 	if text == "" {
 		_ = os.Remove(t.draft)
-		return
+		t.kept = text
+		return true
 	}
 	_ = os.MkdirAll(filepath.Dir(t.draft), 0o700)
 	part := t.draft + ".part"
-	if os.WriteFile(part, []byte(text), 0o600) == nil {
-		_ = os.Rename(part, t.draft)
+	if os.WriteFile(part, []byte(text), 0o600) != nil || os.Rename(part, t.draft) != nil {
+		return false
 	}
+	t.kept = text
+	return true
 }

@@ -1023,6 +1023,30 @@ func TestKeepDraft(t *testing.T) {
 	}
 }
 
+// TestDraftThatCannotMove proves that the file of the draft stays until another one holds the draft, and that what could not
+// be written is written later.
+func TestDraftThatCannotMove(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "taken", "two")
+	if err := os.WriteFile(filepath.Dir(two), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.t.KeepDraft(one)
+	b.t.compose.set("draft")
+	b.t.KeepDraft(two)
+	if text, err := os.ReadFile(one); string(text) != "draft" || err != nil {
+		t.Errorf("the first file holds %q, %v", text, err)
+	}
+	if err := os.Remove(filepath.Dir(two)); err != nil {
+		t.Fatal(err)
+	}
+	b.t.keep()
+	if text, err := os.ReadFile(two); string(text) != "draft" || err != nil {
+		t.Errorf("the second file holds %q, %v", text, err)
+	}
+}
+
 // TestKeepTaken proves that a prompt that was taken stays in the file of the draft, before what is
 // written meanwhile, until it is kept elsewhere, and that one that was not sent is the draft again.
 func TestKeepTaken(t *testing.T) {
