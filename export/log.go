@@ -97,7 +97,11 @@ func (l Log) waiting(id string) (list []session.Delivery, err error) {
 	if l.Waiting == nil {
 		return nil, nil
 	}
-	for d, err := range l.Waiting(id) {
+	waiting := l.Waiting(id)
+	if waiting == nil {
+		return nil, fmt.Errorf("the session %q: Log.Waiting returned no iterator", id)
+	}
+	for d, err := range waiting {
 		if err != nil {
 			return nil, err
 		}
