@@ -343,6 +343,8 @@ func TestNonsenseSession(t *testing.T) {
 		"Collapses":     session.Collapses,
 		"BadCursor":     session.BadCursor,
 		"CheckLabels":   session.CheckLabels,
+		"AllTaken":      session.AllTaken,
+		"DeleteIfTaken": session.DeleteIfTaken,
 		"Conflict":      session.Conflict,
 		"Consents":      session.Consents,
 		"DecidedBy":     session.DecidedBy,

@@ -98,10 +98,16 @@ func (s *Session) Refresh(ctx context.Context) error {
 		return err
 	}
 	_ = s.Sync() // the caller has seen this error, and reading the log again resolves it
-	load := s.load
-	for e, err := range s.store.Load(ctx, s.id, s.seq) {
+	load, entries := s.load, s.store.Load(ctx, s.id, s.seq)
+	if entries == nil {
+		return fmt.Errorf("session %q: the Load of its store %T returned no iterator", s.id, s.store)
+	}
+	for e, err := range entries {
 		if err != nil {
 			return fmt.Errorf("session %q: %w", s.id, err)
+		}
+		if next := s.seq + int64(len(load)-len(s.load)) + 1; e.Seq != next || e.Body == nil {
+			return fmt.Errorf("session %q: %w: its store yields entry %d (%T) where entry %d follows", s.id, ErrDamaged, e.Seq, e.Body, next)
 		}
 		load = append(load, e)
 	}

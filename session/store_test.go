@@ -262,3 +262,51 @@ func TestOpenLocked(t *testing.T) {
 		t.Errorf("a lock was left: %v", err)
 	}
 }
+
+// gappy is a store that lost entries without noticing it.
+type gappy struct {
+	session.Memory
+	yields []session.Entry
+}
+
+func (g *gappy) Load(_ context.Context, _ string, after int64) iter.Seq2[session.Entry, error] {
+	return func(yield func(session.Entry, error) bool) {
+		for _, e := range g.yields {
+			if e.Seq > after && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// noLoad is a store whose Load forgets to return an iterator.
+type noLoad struct{ session.Store }
+
+func (noLoad) Load(context.Context, string, int64) iter.Seq2[session.Entry, error] { return nil }
+
+// A log with a gap, with an entry twice or with an empty one is not taken for the whole, also
+// where a session that is open reads on. J2 G8
+func TestOpenFindsGaps(t *testing.T) {
+	entry := func(seq int64) session.Entry {
+		return session.Entry{Seq: seq, Body: session.InputItem{Item: item.User("x")}}
+	}
+	for name, yields := range map[string][]session.Entry{
+		"a gap": {entry(1), entry(3)}, "no beginning": {entry(2)}, "twice": {entry(1), entry(1)}, "an empty one": {entry(1), {Seq: 2}},
+	} {
+		if _, err := session.Open(t.Context(), &gappy{yields: yields}, "s"); !errors.Is(err, session.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := session.Open(t.Context(), noLoad{}, "s"); err == nil {
+		t.Error("a store without an iterator is read")
+	}
+	store := &gappy{yields: []session.Entry{entry(1), entry(2)}}
+	s, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.yields = append(store.yields, entry(4))
+	if err := s.Refresh(t.Context()); !errors.Is(err, session.ErrDamaged) || len(s.Log()) != 2 {
+		t.Errorf("%v, %d entries", err, len(s.Log()))
+	}
+}
