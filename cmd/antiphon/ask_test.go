@@ -281,3 +281,28 @@ func TestChoicesWait(t *testing.T) {
 		t.Errorf("the list: %s", got)
 	}
 }
+
+// U7: a file that is not there is guessed from those that are, and a question is no file.
+func TestAbsentAgents(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "agent.md", "<user>x</user>\n")
+	if err := os.MkdirAll(filepath.Join(".antiphon", "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(".antiphon", "agents", "review.md"), "<user>x</user>\n")
+	env := home(t, dir)
+	for name, want := range map[string]string{
+		"aegnt.md":                    "did you mean agent.md?",
+		"agent":                       "did you mean agent.md?",
+		"reveiw":                      "did you mean review?",
+		"absent.md":                   "antiphon init absent.md writes a first agent there",
+		"https://x.example/a.md":      "an agent is a file on this machine: save it first",
+		"what is this?":               "antiphon ask 'what is this?' asks it as a question",
+		filepath.Join(dir, "agnt.md"): "did you mean " + filepath.Join(dir, "agent.md") + "?",
+	} {
+		if o := programEnv(t, env, "run", name); o.code != exitUsage || !strings.HasSuffix(o.err, want+"\n") {
+			t.Errorf("%s: %d %s", name, o.code, o.err)
+		}
+	}
+}

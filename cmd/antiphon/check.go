@@ -100,7 +100,7 @@ const standardInput = "standard input"
 // loadGiven loads the file that an argument names; - is standard input.
 func loadGiven(ctx context.Context, std stdio, path string, options agentfile.Options) (*agentfile.File, error) {
 	if path != "-" {
-		if err := cmp.Or(absentAgent(path), notAgent(path)); err != nil {
+		if err := cmp.Or(absentAgent(path, nil), notAgent(path)); err != nil {
 			return nil, err
 		}
 		return agentfile.Load(ctx, path, options)

@@ -41,7 +41,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	if err := c.checkFiles(); err != nil {
+	if err := c.checkFiles(env); err != nil {
 		return cfg, err
 	}
 	options, err := fileOptions()
@@ -202,7 +202,7 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 func (c *runCommand) inSession() bool { return c.Session != "" || c.Last }
 
 // checkFiles refuses files that are not agent files, with a hint.
-func (c *runCommand) checkFiles() error {
+func (c *runCommand) checkFiles(env environment) error {
 	for _, path := range []string{c.File, c.Out} {
 		if isExport(path) && !(c.inSession() && path == c.Out) {
 			return usage(fmt.Errorf("%s is an exported session, not an agent; antiphon sessions import %s --for AGENT makes a session from it that you can continue", path, path))
@@ -211,7 +211,7 @@ func (c *runCommand) checkFiles() error {
 	if c.File == "-" {
 		return usage(errors.New("give the agent's file: piped input is the prompt, as in antiphon run FILE -"))
 	}
-	if err := cmp.Or(absentAgent(c.File), notAgent(c.File)); err != nil {
+	if err := cmp.Or(absentAgent(c.File, agentNames(env)), notAgent(c.File)); err != nil {
 		return usage(err)
 	}
 	return nil

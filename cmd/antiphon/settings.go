@@ -319,6 +319,19 @@ func agentFile(w io.Writer, env environment, name string) string {
 	return found[0]
 }
 
+// agentNames returns the names of the agents that have names.
+func agentNames(env environment) (list []string) {
+	for _, folder := range agentFolders(env) {
+		files, _ := os.ReadDir(folder)
+		for _, f := range files {
+			if name, isAgent := strings.CutSuffix(f.Name(), ".md"); isAgent && !strays(env, filepath.Join(folder, f.Name())) {
+				list = append(list, name)
+			}
+		}
+	}
+	return list
+}
+
 // agentFolders returns the folders with agents that have names, those of the project first.
 func agentFolders(env environment) (list []string) {
 	for i, folder := range projectFolders() {

@@ -5,17 +5,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/host"
 )
 
 // sniffed is the size of the part of a file that is used to detect its type. A
@@ -108,9 +111,9 @@ func notAgent(path string) error {
 	return &chatmd.Error{File: path, Line: 1, Column: 1, Message: kind + ", not an agent's file", Hint: hint}
 }
 
-// absentAgent returns an error for an agent's file that does not exist, with the command that
-// writes one.
-func absentAgent(path string) error {
+// absentAgent returns an error for an agent's file that does not exist, with what may have been meant:
+// a file beside it, one of the names of agents, or a new one.
+func absentAgent(path string, names []string) error {
 	_, err := os.Stat(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return nil // reading the file reports other errors
@@ -119,7 +122,33 @@ func absentAgent(path string) error {
 	if errors.As(err, &why) {
 		err = why.Err
 	}
+	if strings.Contains(path, "://") {
+		return fmt.Errorf("%s: %w; an agent is a file on this machine: save it first", path, err)
+	}
+	if strings.ContainsAny(path, " \t\n?？") && !strings.HasSuffix(path, ".md") {
+		return fmt.Errorf("%s: %w; antiphon ask %s asks it as a question", path, err, quoted(path))
+	}
+	for _, other := range append(filesLike(path), names...) {
+		if other == path+".md" || host.Nearly(bareName(other), bareName(path)) {
+			return fmt.Errorf("%s: %w; did you mean %s?", path, err, quoted(other))
+		}
+	}
 	return fmt.Errorf("%s: %w; antiphon init %s writes a first agent there", path, err, quoted(path))
+}
+
+// bareName returns the name of an agent's file without folder and ending.
+func bareName(path string) string { return strings.TrimSuffix(filepath.Base(path), ".md") }
+
+// filesLike returns the paths of the files in the folder of a path that may be agents.
+func filesLike(path string) (list []string) {
+	folder, _ := filepath.Split(path)
+	files, _ := os.ReadDir(cmp.Or(folder, "."))
+	for _, f := range files {
+		if filepath.Ext(f.Name()) == ".md" && f.Type().IsRegular() {
+			list = append(list, folder+f.Name())
+		}
+	}
+	return list
 }
 
 // headOf returns the beginning of a file, or nil if it does not exist or is a pipe,

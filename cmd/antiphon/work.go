@@ -389,7 +389,7 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 	if c.In < 0 {
 		return usage(errors.New("--in cannot be negative"))
 	}
-	if err := cmp.Or(absentAgent(c.File), notAgent(c.File)); err != nil {
+	if err := cmp.Or(absentAgent(c.File, nil), notAgent(c.File)); err != nil {
 		return usage(err)
 	}
 	cfg, err := workConfig(std, env)
