@@ -393,6 +393,13 @@ func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 		l.KeptBack = "OPENAI_API_KEY is not sent to an endpoint of the settings that is not the usual one; it gets the key that is kept for it, and there is none"
 	}
 	l.Kept = !l.Key.IsZero() && l.Key.Reveal() == kept.Reveal()
+	if what := notAKey(l.Key.Reveal()); what != "" {
+		where := "OPENAI_API_KEY"
+		if l.Kept {
+			where = "the key that is kept for " + cmp.Or(l.BaseURL, endpoint.DefaultBaseURL)
+		}
+		return nil, invalid("%s %s; copy the key again. Nothing was sent", where, what)
+	}
 	u, err := endpoint.URL(cmp.Or(l.BaseURL, endpoint.DefaultBaseURL), "/")
 	if err != nil {
 		return nil, err
@@ -422,6 +429,20 @@ func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 		return nil, invalid("%s is for the Responses API; %s has the whole history in each request", front.Terms.name("Endpoint.Transport"), info.Title)
 	}
 	return l, nil
+}
+
+// notAKey says why a text cannot be a key, without showing it, or returns "".
+func notAKey(text string) string {
+	odd := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
+	switch n := len(text); {
+	case strings.Contains(text, "…"):
+		return "contains …, so it is an example or a part of a key"
+	case odd >= 0:
+		return fmt.Sprintf("has a character at byte %d that no key has", odd+1)
+	case n > 1 && text[0] == text[n-1] && strings.ContainsAny(text[:1], `"'`):
+		return "is in quotes, which are not part of a key"
+	}
+	return ""
 }
 
 // Config returns the configuration of a client.

@@ -128,3 +128,22 @@ func TestProfilesNotThere(t *testing.T) {
 		}
 	}
 }
+
+// U1: what cannot be a key is not sent anywhere, nor shown.
+func TestNotAKey(t *testing.T) {
+	srv := agenttest.NewServer(t)
+	agent := write(t, filepath.Join(t.TempDir(), "agent.md"), "<config model=\"m\"/>\n<user>x</user>\n")
+	for key, want := range map[string]string{
+		"sk-…":              "contains …, so it is an example or a part of a key",
+		`"sk-abcdefgh"`:     "is in quotes, which are not part of a key",
+		"sk-abc\u00a0defgh": "has a character at byte 7 that no key has",
+	} {
+		o := programEnv(t, []string{"OPENAI_API_KEY=" + key}, "run", agent, "--base-url", srv.URL)
+		if o.code != exitUsage || o.err != "antiphon: OPENAI_API_KEY "+want+"; copy the key again. Nothing was sent\n" {
+			t.Errorf("%d %s", o.code, o.err)
+		}
+	}
+	if n := len(srv.Requests()); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+}
