@@ -378,3 +378,27 @@ func headings(t *testing.T, page string) map[string]bool {
 	}
 	return names
 }
+
+// TestFormatNames proves that the table of names in docs/format.md says what the code has, and that
+// it has each kind, and each reason of a stop, whose name in Go is another one.
+func TestFormatNames(t *testing.T) {
+	code := unindented(t, "session/codec.go") + unindented(t, "session/explain.go") + unindented(t, "session/edit.go") + unindented(t, "agent/plan/effect.go")
+	listed := map[string]bool{}
+	_, table, _ := strings.Cut(unindented(t, "docs/format.md"), "\n## Names in Go\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .* \\| `([\\w.]+)` \\|$").FindAllStringSubmatch(table, -1) {
+		name := m[2][strings.LastIndex(m[2], ".")+1:]
+		listed[m[1]+" "+name] = true
+		is := regexp.MustCompile(`newKind\("` + m[1] + `", \(\*` + name + `\)|\b` + name + `\b[^\n]*["=:]` + m[1] + `"`)
+		if !is.MatchString(code) {
+			t.Errorf("docs/format.md: %s is not %s", m[2], m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`newKind\("(\w+)", \(\*(\w+)\)|\bStop(\w+)\s+StopReason = "(\w+)"`).FindAllStringSubmatch(code, -1) {
+		text, name := m[1]+m[4], m[2]+m[3]
+		if like := strings.ReplaceAll(text, "_", ""); strings.EqualFold(like, name) || listed[text+" "+name] || listed[text+" Stop"+name] {
+			continue
+		}
+		t.Errorf("docs/format.md: the table does not say that %s is %s", text, name)
+	}
+}
