@@ -142,7 +142,7 @@ func ofCall(kind audit.Kind, name string, c *agent.ToolCall) audit.Record {
 }
 
 // Answered returns the records of an answer about a call that waited, for a program that
-// answers by [agent.Decide]: write them before.
+// calls [agent.Decide]. Write them before the call.
 func Answered(p agent.PendingApproval, d agent.Decision) []audit.Record {
 	return answered(p.Session, "", tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}, d)
 }

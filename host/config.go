@@ -109,11 +109,12 @@ type Config struct {
 	// [agent.Policy].Hint.
 	Hint func(tool string) string
 	// Sandbox is the name of a profile of package sandbox for all programs of the run, such as
-	// [sandbox.NameWorkspace]. It takes the place of what the file says. If it is empty, the
-	// file says it. Hosts are those of the profile [sandbox.NameHosts], which may be left out
-	// then. If the system cannot provide the profile, [Open] returns an error. If no profile is
-	// chosen and the system has no sandbox, programs run with all of the user's permissions,
-	// [NoticeSandbox] says so, and every command needs an approval even if a rule allows it.
+	// [sandbox.NameWorkspace]. It replaces the profiles that the file names; if it is empty,
+	// those apply. Hosts are the hosts of the profile [sandbox.NameHosts]; if there are any,
+	// Sandbox may be empty. If the system cannot provide the profile, [Open] returns an error.
+	// If no profile is chosen and the system has no sandbox, programs run with all of the
+	// user's permissions, [NoticeSandbox] says so, and every command needs an approval even if
+	// a rule allows it.
 	Sandbox string
 	Hosts   []string
 	// Trust is asked whether the file may do what it claims: see
@@ -122,8 +123,8 @@ type Config struct {
 	// files of its own author.
 	Trust func(context.Context, trust.Claim) (trust.Agreement, error)
 	// Audit records who agreed to what, and what is started: see [audit.Log.Write]. It
-	// must be safe for concurrent use. What it returns an error for is not started: a file
-	// does not run, a call is refused. Nil records nothing.
+	// must be safe for concurrent use. If it returns an error, what the records are about
+	// does not start: a file does not run, a call is refused. Nil records nothing.
 	Audit func(ctx context.Context, records ...audit.Record) error
 	// Protected are files and folders that a person is asked about before a tool writes to
 	// them, even if its calls are allowed, such as the file of the Audit log. The agents'
@@ -150,7 +151,8 @@ type Config struct {
 	// zero field means the file's value, except for MaxCost and MaxRepeats, where it
 	// means no limit. MaxTime counts from [Open].
 	Limits agent.Limits
-	// Price is the price of the tokens of all models. Nil means that Prices tells.
+	// Price is the price of the tokens of all models. Nil means that Prices is
+	// asked.
 	Price *agent.Price
 	// Prices returns the price of a model's tokens at a base URL, and whether it is known. It may be nil,
 	// and is called concurrently.

@@ -50,9 +50,10 @@ func (f *FrontEnd) tell(n Notice) {
 func (f *FrontEnd) userAgent() string { return strings.ReplaceAll(f.Program, " ", "/") }
 
 // SettingNames maps the fields of [Config] to the front end's names of settings in
-// messages, such as "Endpoint.Model" to "--model NAME". The text after the first
-// blank stands for a value. A setting that is missing is called by the name of its
-// field. "Key" is what keeps a key for OpenAI; without it, only the variable is named.
+// messages, such as "Endpoint.Model" to "--model NAME". The text after the first blank
+// stands for a value. A setting that is missing is called by the name of its field.
+// "Key" is the command that keeps a key for OpenAI; without it, messages name only the
+// variable.
 type SettingNames map[string]string
 
 // full returns the name of a setting with the word for its value, and name without

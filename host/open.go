@@ -191,8 +191,8 @@ func (h *Host) Stream(ctx context.Context, text string) iter.Seq2[agent.Event, e
 }
 
 // Say is like Stream, and sends items: messages with images and files, or instructions. If the
-// last one already waits for its answer, it is not sent again, and of the others only those that
-// are new.
+// last item already waits for its answer, it is not sent again, and of the other items only the
+// new ones are sent.
 func (h *Host) Say(ctx context.Context, said ...item.Item) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		a, err := h.ready(ctx, said)

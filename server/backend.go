@@ -94,11 +94,12 @@ type Keeper interface {
 type Resumer interface {
 	Keeper
 	// Unfinished returns the background responses that this backend does not make, and
-	// that perhaps nobody does.
+	// that perhaps no other process makes.
 	Unfinished(ctx context.Context) (ids []string, err error)
-	// Resume makes the rest of a response, like Respond. It gives the id to [Writer.Begin]
-	// before it writes, and writes what the response has already, which reaches nobody a
-	// second time; if the response is streamed, it calls [Writer.Replay] first. The error wraps [ErrLeft] if somebody else makes the response.
+	// Resume makes the rest of a response, like Respond. It gives the id to [Writer.Begin] before it
+	// writes, and writes again what the response has already, which is not sent a second time; if the
+	// response is streamed, it calls [Writer.Replay] first. The error wraps [ErrLeft] if somebody else
+	// makes the response.
 	Resume(ctx context.Context, id string, w *Writer) error
 	// Stop ends a response that this backend does not make: it is cancelled, or has ended,
 	// when Stop returns nil.
@@ -149,15 +150,16 @@ type TokenCounter interface {
 // CountSpender is a [TokenCounter] for which counting may cost tokens.
 type CountSpender interface {
 	TokenCounter
-	// CountSpends reports whether counting the tokens of a request may cost some. Then the request
-	// is admitted as a response is, and CountTokens tells what it cost by [Spend].
+	// CountSpends reports whether counting the tokens of a request may itself cost tokens. Such a
+	// request is admitted like one for a response, and CountTokens reports the cost by [Spend].
 	CountSpends(r *Request) bool
 }
 
 // Compactor is a [Backend] that can replace a history by something shorter.
 type Compactor interface {
 	// Compact returns the replacement of the request's items. The server sets the ID
-	// and the time if they are missing. What it costs is told by [Spend].
+	// and the time if they are missing. The backend reports what it costs by
+	// [Spend].
 	Compact(ctx context.Context, r *Request) (*api.Compacted, error)
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// Caller is who sends a request, as far as a handler around the server found out. See
-// package server/access.
+// Caller describes who sends a request, as a handler around the server identified
+// them. See package server/access.
 type Caller struct {
 	// Project owns what the caller makes, and Key is the name of its key. KeyID tells keys
 	// apart that had the same name.

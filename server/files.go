@@ -26,8 +26,8 @@ import (
 )
 
 // Filer keeps files. It is the [Backend] of a server, or its [Store]. Where a request or an item of a
-// conversation names one (file_id in an input_image, input_file or computer_screenshot), the server puts its content in
-// the place of the name: what was asked does not change when the file is deleted.
+// conversation names one (file_id in an input_image, input_file or computer_screenshot), the server
+// replaces the name by the content, so that a stored request does not change when the file is deleted.
 type Filer interface {
 	// AddFile keeps a file until it is deleted or expires. It returns it with an id, its size and its time.
 	AddFile(ctx context.Context, f File, content []byte) (File, error)

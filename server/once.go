@@ -40,10 +40,11 @@ var ErrKeyUsed = errors.New("the key was used for another request")
 // the server remembers them in memory (rule V4 in docs/rules.md).
 type Rememberer interface {
 	Store
-	// Claim returns the response that was made for a request with a key. body stands for the
-	// request, and the error wraps [ErrKeyUsed] if it is another one. If there is no response,
-	// made is "", and the key is reserved until release is called, once: until then another
-	// Claim of it waits, in any process. name records which response is made, before it begins.
+	// Claim returns the response that was made for a request with a key. body identifies the
+	// request; if the key was used with another body, the error wraps [ErrKeyUsed]. If there is
+	// no response, made is "", and the key is reserved until release is called, once: until
+	// then another Claim of it waits, in any process. name records which response is made,
+	// before it begins.
 	Claim(ctx context.Context, key, body string) (made string, name func(ctx context.Context, id string) error, release func(), err error)
 }
 

@@ -169,9 +169,10 @@ func (s *Server) find(c *call) (*route, *Error) {
 		Message: fmt.Sprintf("Not allowed to %s on %s, only to %s.", c.r.Method, c.r.URL.Path, strings.Join(allowed, " or "))}
 }
 
-// Pattern returns the route of a request, with {id} for each id, such as
-// "GET /v1/responses/{id}". It is "" if no server has the route. So a handler around a
-// server can tell what is asked for, and names nothing that a client made up.
+// Pattern returns the route of a request, with {id} for each id, such as "GET
+// /v1/responses/{id}". It is "" if no server has the route. With it, a handler around
+// a server can name requests, for example in metrics, without repeating what a client
+// made up.
 func Pattern(r *http.Request) string {
 	at := segments(r.URL)
 	for i := range routes {

@@ -51,8 +51,8 @@ type Store interface {
 // SharedStore is a [Store] that several servers may use at the same time.
 type SharedStore interface {
 	Store
-	// Busy reports whether somebody is making the response with an id: it has not been
-	// interrupted.
+	// Busy reports whether a process still makes the response with an id, so that it
+	// was not interrupted.
 	Busy(ctx context.Context, id string) (bool, error)
 }
 
@@ -60,9 +60,9 @@ type SharedStore interface {
 // on its first event, so that the client waits less.
 type Preparer interface {
 	Store
-	// Prepare begins to store a response, which nobody has heard of yet. It does not wait for
-	// anything. The Put of the same object waits until it is stored; its Note may be another.
-	// drop removes what is left if there was no such Put.
+	// Prepare begins to store a response that no client knows yet, and returns at once. The
+	// Put of the same object, whose Note may differ, waits until it is stored. drop removes
+	// the object if there was no such Put.
 	Prepare(ctx context.Context, rec StoredObject) (drop func())
 }
 
@@ -75,9 +75,9 @@ type EventStore interface {
 	Events(ctx context.Context, id string, from int64) iter.Seq2[api.Event, error]
 }
 
-// ProgressStore is a [Store] that keeps what there is of a response while it is made. So a
-// response whose server was killed ends as incomplete, with what was complete, and not as
-// failed. Until a response has ended, Get returns its Output and Events so far.
+// ProgressStore is a [Store] that keeps the finished parts of a response while it is made.
+// So a response whose server was killed does not fail, but ends as incomplete, with what
+// was complete. Until a response has ended, Get returns its Output and Events so far.
 type ProgressStore interface {
 	SharedStore
 	// AddOutput adds an item to the output of a response that this process makes, before the
@@ -93,10 +93,10 @@ type ProgressStore interface {
 	// added since an earlier call returned next, or all of them if since is 0. The error wraps
 	// [ErrNotFound] if there are none any more, because the response has ended, or none yet.
 	EventsSince(ctx context.Context, id string, since int64) (events []api.Event, next int64, err error)
-	// EndLeft stores the end of a response that nobody makes any more, and returns the
-	// response. If several processes call it at once, the end is stored once. end gets the
-	// state of the response, and returns the end, or an error, with which nothing is stored. ctx
-	// ends only the waiting for others.
+	// EndLeft stores the end of a response that nobody makes any more, and returns the response.
+	// If several processes call it at once, the end is stored once. end gets the state of the
+	// response and returns its end. If it returns an error, nothing is stored. ctx ends only the
+	// waiting for other processes.
 	EndLeft(ctx context.Context, id string, end func(StoredObject) (StoredObject, error)) (StoredObject, error)
 	// AddLeft adds the items of an abandoned response to its conversation, unless items were added
 	// to or removed from the conversation since the response began. added reports whether this call
@@ -108,9 +108,9 @@ type ProgressStore interface {
 	Left(ctx context.Context) (ids []string, err error)
 }
 
-// ErrEnded means that another server over the same store has ended a response, after the one that
-// made it had lost it. [Store.Put] may return it for the end of a response. The client that waits is told that the
-// response has failed, and later ones what is stored.
+// ErrEnded means that another server over the same store has ended a response, after the one that made it
+// had lost it. [Store.Put] may return it for the end of a response. The client that waits is told that the
+// response has failed; later requests get what is stored.
 var ErrEnded = errors.New("another server has ended the response")
 
 // ErrNotFound means that a store has no object or item with the id.

@@ -29,8 +29,8 @@ const (
 // CheckURLs returns an error if the caller may not give the URLs that a part of a request has,
 // in members such as image_url, file_url and server_url: a caller without [Caller].URLs may give
 // none, and others only http and https URLs whose host has addresses of the public internet
-// alone. Everybody may give URLs if nobody found out who asks. where names the part.
-// It is for backends, about tools that they send on; the server checks items.
+// alone. If no handler around the server identifies callers, every client may give URLs. where
+// names the part. It is for backends, about tools that they send on; the server checks items.
 func CheckURLs(ctx context.Context, where string, part item.JSON) error {
 	if wrong := checkURLs(ctx, new(hosts), where, string(part)); wrong != nil {
 		return wrong

@@ -77,10 +77,10 @@ type Inbox interface {
 	Deliver(ctx context.Context, id string, d Delivery) (Receipt, error)
 	// Deliveries yields the deliveries that wait, in the order of their arrival.
 	Deliveries(ctx context.Context, id string) iter.Seq2[Delivery, error]
-	// Notify calls arrived after each delivery to the session that comes after Notify
-	// has returned, whoever delivers, until stop is called. It may call it more often, and
-	// once for several. Arrived is called from goroutines of the store and of those who
-	// deliver, and must not block or call the store.
+	// Notify calls arrived after each delivery to the session that comes after Notify has
+	// returned, from any process, until stop is called. It may call arrived more often, or
+	// once for several deliveries. Arrived is called from goroutines of the store and of
+	// those who deliver, and must not block or call the store.
 	Notify(id string, arrived func()) (stop func())
 }
 
@@ -94,7 +94,8 @@ var ErrDeliveryWaits = errors.New("what somebody said waits in the inbox of the 
 // TakenDeleter is implemented by an [Inbox] that looks into it and deletes the session in one
 // transaction, so that no delivery arrives between the two.
 type TakenDeleter interface {
-	// DeleteIfTaken is like the function of that name.
+	Inbox
+	// DeleteIfTaken is like the package function [DeleteIfTaken].
 	DeleteIfTaken(ctx context.Context, id string) error
 }
 
@@ -119,8 +120,8 @@ func DeleteIfTaken(ctx context.Context, in Catalog, id string) error {
 	return in.Delete(ctx, id)
 }
 
-// AllTaken returns an error that wraps [ErrDeliveryWaits] if one of the deliveries that wait for a session
-// is something else than requests to stop, for stores.
+// AllTaken is for stores. It returns an error that wraps [ErrDeliveryWaits] if one of the deliveries that
+// wait for a session has something other than requests to stop.
 func AllTaken(id string, waiting ...Delivery) error {
 	for _, d := range waiting {
 		if slices.ContainsFunc(d.Bodies, func(b Body) bool { _, stops := b.(StopAsked); return !stops }) {

@@ -36,8 +36,8 @@ type Rule struct {
 	// written, or the text of a custom tool call.
 	Arguments string `json:"arguments,omitempty"`
 	// Definition is the fingerprint of the tool that an answer was about. A rule that
-	// allows and has one covers no tool with another. A rule that denies or asks covers
-	// the calls of every tool of the name.
+	// allows and has a Definition covers only the tool with that fingerprint. A rule
+	// that denies or asks covers the calls of every tool of the name.
 	Definition string `json:"definition,omitempty"`
 	// From says where the rule comes from, for people and logs: a flag, a place in a
 	// file, or the entry of an answer. It does not affect decisions.

@@ -22,8 +22,8 @@ var ErrConflict = errors.New("the session has moved on")
 // Store is safe for concurrent use. Entries are immutable and may be shared.
 //
 // A store may implement further interfaces: [SubsessionStore], [Locker],
-// [Holder], [LockLister], [Forker], [Watcher], [Inbox], [Catalog], [Searcher],
-// [Blobs], [Verifier] and [Immediate].
+// [Holder], [LockLister], [Forker], [Watcher], [Inbox], [TakenDeleter],
+// [Catalog], [Searcher], [Blobs], [Verifier] and [Immediate].
 type Store interface {
 	Append(ctx context.Context, id string, after int64, entries []Entry) error
 	Load(ctx context.Context, id string, after int64) iter.Seq2[Entry, error]

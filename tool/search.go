@@ -14,10 +14,10 @@ import (
 
 // Search makes the API's own tool search from a function that finds tools, for searches that
 // the client performs. The model gets the definitions of the tools that find returns, and may
-// call them from then on. They must be among the tools of the agent too, with [Deferred],
-// so that the model does not know them before; a search that finds another one fails. No
-// tools are an answer: there is none. Of more definitions than an output may be long (see
-// [MaxOutput]) the model gets the first ones, so the best come first.
+// call them from then on. They must be among the tools of the agent too, with [Deferred], so
+// that the model does not know them before; a search that finds another one fails. If find
+// returns no tools, the answer has none. If the definitions are longer than an output may be
+// (see [MaxOutput]), the model gets the first ones, so return the best first.
 //
 // The Execution of def is [item.ExecutionClient]. Its Parameters are the JSON Schema of the
 // arguments, which find gets as the model sent them, unchecked, and its Description says what

@@ -62,9 +62,10 @@ type Options struct {
 // Store keeps sessions in a database. It implements [session.Store] and these optional
 // interfaces: [session.SubsessionStore], [session.Locker], [session.Holder],
 // [session.LockLister], [session.Forker], [session.Watcher], [session.Inbox],
-// [session.Catalog], [session.Searcher], [session.Blobs] and [session.Verifier]; and,
-// for workers, [queue.Queue], [queue.Limits], [queue.Roster] and [queue.Schedules]. It is
-// safe for concurrent use, and any number of processes may use one database.
+// [session.TakenDeleter], [session.Catalog], [session.Searcher], [session.Blobs] and
+// [session.Verifier]; and, for workers, [queue.Queue], [queue.Limits], [queue.Roster] and
+// [queue.Schedules]. It is safe for concurrent use, and any number of processes may use
+// one database.
 type Store struct {
 	db       *sql.DB
 	place    string // for people
