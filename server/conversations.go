@@ -53,6 +53,30 @@ func (s *Server) added(list []item.Item) (added []item.Item) {
 	return added
 }
 
+// anew is added for a conversation that has items: those whose ids it has already get others, because
+// a client names items by their ids.
+func (s *Server) anew(ctx context.Context, id string, list []item.Item) ([]item.Item, *Error) {
+	if !slices.ContainsFunc(list, func(it item.Item) bool { return it.ID() != "" }) {
+		return s.added(list), nil
+	}
+	list = s.added(list)
+	have, wrong := s.itemsOf(ctx, id)
+	if wrong != nil {
+		return nil, wrong
+	}
+	taken := map[string]bool{}
+	for _, it := range have {
+		taken[it.ID()] = true
+	}
+	for i, it := range list {
+		if taken[it.ID()] {
+			list[i] = with(it, "id", item.Quote(s.newID(idPrefix(it.Type())+"_")))
+		}
+		taken[list[i].ID()] = true
+	}
+	return list, nil
+}
+
 // itemsOf returns the items of a conversation.
 func (s *Server) itemsOf(ctx context.Context, id string) ([]item.Item, *Error) {
 	if _, wrong := s.conversation(ctx, id); wrong != nil {
@@ -312,7 +336,9 @@ func (s *Server) addConversationItems(c *call) *Error {
 	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
 		return wrong
 	}
-	items = s.added(items)
+	if items, wrong = s.anew(c.r.Context(), c.ids[0], items); wrong != nil {
+		return wrong
+	}
 	switch err := s.store().Add(c.r.Context(), c.ids[0], items...); {
 	case errors.Is(err, ErrNotFound):
 		return notFound("Conversation", c.ids[0])
@@ -328,6 +354,7 @@ func (s *Server) conversationItem(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
+	items = distinct(items)
 	i := indexOf(items, c.ids[1])
 	if i < 0 {
 		return notFound("Item", c.ids[1])

@@ -4,9 +4,11 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -339,4 +341,76 @@ func TestConversationRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(t, c, &api.Request{Input: item.NewList(item.Must(&item.ItemReference{ID: added[0].ID()}))})
+}
+
+// Each item of a list can be reached, page by page and by its id, also if a client gave the same id to
+// several items: those that are added to a conversation get others, and in the input of a response,
+// which is kept as it was sent, the list tells them apart.
+func TestRepeatedIDs(t *testing.T) {
+	base := serve(t, "again\nturn\n  say x\n", nil)
+	c := clientOf(t, base)
+	message := func(id, text string) string {
+		return fmt.Sprintf(`{"type":"message","id":%q,"role":"user","content":[{"type":"input_text","text":%q}]}`, id, text)
+	}
+	all := strings.Join([]string{message("msg_a", "one"), message("msg_b", "two"), message("msg_a", "three"), message("msg_a_2", "four"), message("msg_a", "five")}, ",")
+	get := func(path string, v any) {
+		t.Helper()
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(v); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("GET %s: %s, %v", path, resp.Status, err)
+		}
+	}
+	type listed struct {
+		ID      string
+		Content []struct{ Text string }
+	}
+	pages := func(at string) (texts, ids []string) {
+		for after, n := "", 0; n < 20; n++ {
+			var page struct {
+				Data   []listed
+				LastID string `json:"last_id"`
+				More   bool   `json:"has_more"`
+			}
+			get(at+"?order=asc&limit=1"+after, &page)
+			for _, it := range page.Data {
+				texts, ids = append(texts, it.Content[0].Text), append(ids, it.ID)
+			}
+			if after = "&after=" + page.LastID; !page.More {
+				break
+			}
+		}
+		return texts, ids
+	}
+	talk, err := c.CreateConversation(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "/conversations/" + talk.ID + "/items"
+	for _, body := range []string{message("msg_a", "zero"), all} {
+		if status, e := raw(t, c, "POST", base+at, `{"items":[`+body+`]}`); status != http.StatusOK {
+			t.Fatal(status, e)
+		}
+	}
+	input, err := item.ParseList("[" + all + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := ask(t, c, &api.Request{Input: item.NewList(input...)})
+	for path, want := range map[string][]string{at: {"zero", "one", "two", "three", "four", "five"}, "/responses/" + r.ID + "/input_items": {"one", "two", "three", "four", "five"}} {
+		texts, ids := pages(path)
+		if !slices.Equal(texts, want) {
+			t.Errorf("the pages of %s have %q (%q), want %q", path, texts, ids, want)
+		}
+	}
+	_, ids := pages(at)
+	for i, id := range ids {
+		var it listed
+		if get(at+"/"+id, &it); it.Content[0].Text != []string{"zero", "one", "two", "three", "four", "five"}[i] {
+			t.Errorf("%s is %s", id, it.Content[0].Text)
+		}
+	}
 }

@@ -69,10 +69,35 @@ const (
 	maxPage     = 100
 )
 
+// distinct returns a list in which each item has an id of its own, as a client needs it that goes
+// through the pages. Clients choose ids, and may send a history more than once: an id that an earlier
+// item has gets a number.
+func distinct(list []item.Item) []item.Item {
+	list = slices.Clone(list)
+	taken := make(map[string]bool, len(list))
+	for _, it := range list {
+		taken[it.ID()] = true
+	}
+	seen := make(map[string]int, len(list))
+	for i, it := range list {
+		id := it.ID()
+		if seen[id]++; seen[id] == 1 {
+			continue
+		}
+		own := ""
+		for n := seen[id]; own == "" || taken[own]; n++ {
+			own = fmt.Sprintf("%s_%d", id, n)
+		}
+		taken[own] = true
+		list[i] = with(it, "id", item.Quote(own))
+	}
+	return list
+}
+
 // pageOf returns the part of a list that the query selects. The list is ordered from
 // oldest to newest.
 func pageOf(query url.Values, list []item.Item) (*api.ItemPage, *Error) {
-	list = slices.Clone(list)
+	list = distinct(list)
 	limit, wrong := pageSize(query.Get("limit"))
 	if wrong != nil {
 		return nil, wrong

@@ -4,11 +4,13 @@
 package agents_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -16,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 const reader = `<tool name="read_file"><read id="here" path="${prompt_dir}"/></tool>` + "\n"
@@ -452,5 +455,71 @@ func TestSubagentIsVisible(t *testing.T) {
 			t.Errorf("%s: %s", got, kinds(r))
 		}
 		w.same(r)
+	}
+}
+
+// addingStore adds a message to a conversation when the session of its first response was made.
+type addingStore struct {
+	store.Store
+	add func(talk string)
+}
+
+func (s *addingStore) Create(ctx context.Context, info session.Info, first ...session.Entry) error {
+	err := s.Store.Create(ctx, info, first...)
+	if name, ok := strings.CutPrefix(info.ID, "api-"); ok && !strings.HasPrefix(name, "conv-") {
+		s.add(name)
+	}
+	return err
+}
+
+// What is added to a conversation while its first response begins is refused, or is in the
+// conversation and sent to the model at the next request. The agent keeps its instructions, and no
+// question leaves the list.
+func TestAddToBeginningConversation(t *testing.T) {
+	upstream := agenttest.NewServer(t)
+	upstream.Otherwise(func(int, agenttest.Request) agenttest.Reply { return agenttest.Completed(item.Assistant("Yes.")) })
+	adding := &addingStore{}
+	w := serving(t, "", "", func(b *agents.Backend) {
+		b.Agents[0].Config.Endpoint.BaseURL, b.Agents[0].Config.Endpoint.Model = upstream.URL, "m"
+		adding.Store, b.Store = b.Store, adding
+	})
+	_, body := w.send(http.MethodPost, "conversations", `{"items":[{"type":"message","role":"user","content":"early"}]}`)
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	added := make(chan int, 1)
+	add := func() int {
+		status, _ := w.send(http.MethodPost, "conversations/"+talk.ID+"/items", `{"items":[{"type":"message","role":"user","content":"ADDED"}]}`)
+		return status
+	}
+	adding.add = func(string) {
+		began := make(chan bool)
+		go func() { close(began); added <- add() }()
+		<-began
+		select { // it waits, or has been added too early
+		case status := <-added:
+			added <- status
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	for _, question := range []string{"first", "second"} {
+		w.create(fmt.Sprintf(`{"model":"it","conversation":%q,"input":%q}`, talk.ID, question))
+		if question == "first" {
+			if status := <-added; status != http.StatusOK {
+				t.Errorf("status %d", status)
+			}
+		}
+	}
+	sent := upstream.Requests()
+	last := string(sent[len(sent)-1].Body)
+	_, list := w.send(http.MethodGet, "conversations/"+talk.ID+"/items?order=asc", "")
+	for _, text := range []string{"early", "first", "ADDED", "second"} {
+		if !strings.Contains(last, text) || !strings.Contains(list, text) {
+			t.Errorf("%s is missing: the model read %s, and the list is %s", text, last, list)
+		}
+	}
+	if !strings.Contains(last, "Be brief.") {
+		t.Errorf("no instructions: %s", last)
 	}
 }

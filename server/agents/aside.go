@@ -93,9 +93,10 @@ func (b *Backend) copied(ctx context.Context, a *Agent, r *server.Request) (*pla
 		if !ok {
 			return nil, nil, server.ErrNotFound
 		}
-		if _, err = b.info(ctx, in, talk); err == nil {
+		begun := false
+		if begun, err = b.begun(ctx, talk); begun {
 			p.talk, old = id, talk
-		} else if errors.Is(err, server.ErrNotFound) {
+		} else if err == nil {
 			p.early, err = b.early(ctx, talk)
 		}
 	} else if r.PreviousResponseID != "" {

@@ -201,6 +201,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 		return err
 	}
 	at, err := b.place(ctx, a, r)
+	defer func() { b.report(at.release()) }()
 	if err != nil {
 		return err
 	}
@@ -393,6 +394,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 			return err
 		}
 	}
+	b.report(at.release())
 	if err := b.decide(ctx, run, a, answers); err != nil {
 		return b.fail(run, w, err)
 	}

@@ -202,19 +202,15 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
-	s, unlock, err := b.locked(ctx, talk)
-	if errors.Is(err, server.ErrNotFound) {
-		list, err := listJSON(items)
-		if err != nil {
+	if begun, err := b.begun(ctx, talk); err != nil {
+		return err
+	} else if !begun {
+		added, err := b.addEarly(ctx, talk, items)
+		if added || err != nil {
 			return err
 		}
-		s, unlock, err := b.locked(ctx, headSession(talk))
-		if err != nil {
-			return err
-		}
-		_, err = s.Append(ctx, note{Kind: kindItems, Items: list}.body())
-		return errors.Join(err, unlock())
 	}
+	s, unlock, err := b.locked(ctx, talk)
 	if err != nil {
 		return err
 	}
@@ -229,6 +225,44 @@ func (b *Backend) Add(ctx context.Context, id string, items ...item.Item) error 
 	return errors.Join(err, unlock())
 }
 
+// addEarly adds items to a conversation in which no agent has answered. It adds nothing if one has
+// begun to meanwhile: whoever makes the first response locks the object until it has begun.
+func (b *Backend) addEarly(ctx context.Context, talk string, items []item.Item) (added bool, err error) {
+	list, err := listJSON(items)
+	if err != nil {
+		return false, err
+	}
+	s, unlock, err := b.locked(ctx, headSession(talk))
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	if begun, err := b.begun(ctx, talk); begun || err != nil {
+		return false, err
+	}
+	_, err = s.Append(ctx, note{Kind: kindItems, Items: list}.body())
+	return err == nil, err
+}
+
+// begun reports whether a conversation has a response, also one that was deleted. Before the first
+// one, the agent's session may be there, and nothing in it was said by anybody but its file.
+func (b *Backend) begun(ctx context.Context, talk string) (bool, error) {
+	if _, err := b.info(ctx, b.store(), talk); errors.Is(err, server.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	for e, err := range b.store().Load(ctx, talk, 0) { // only its beginning, as a rule
+		if err != nil {
+			return false, err
+		}
+		if n, ok := noteOf(e); ok && n.Kind == kindBegin {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Remove implements [server.Store]. An item cannot be taken out of a log.
 func (b *Backend) Remove(context.Context, string, string) error {
 	return server.Invalid("unsupported_operation", "", "An item of an agent's conversation cannot be deleted alone: delete the conversation.")
@@ -236,10 +270,15 @@ func (b *Backend) Remove(context.Context, string, string) error {
 
 // deleteConversation deletes both sessions. The one with the object goes last: as long as it is
 // there, a deletion that failed can be repeated.
-func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error {
+func (b *Backend) deleteConversation(ctx context.Context, id, talk string) (err error) {
 	if _, err := b.getConversation(ctx, id); err != nil {
 		return err
 	}
+	head, unlockHead, err := b.lockNow(ctx, headSession(talk)) // the first response may be about to begin
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlockHead()) }()
 	s, unlock, err := b.lockNow(ctx, talk) // others wait for this request
 	switch {
 	case errors.Is(err, server.ErrNotFound): // no agent has answered in it
@@ -252,7 +291,7 @@ func (b *Backend) deleteConversation(ctx context.Context, id, talk string) error
 			return err
 		}
 	}
-	return b.remove(ctx, headSession(talk))
+	return b.store().Delete(ctx, head.ID())
 }
 
 // remove deletes a session, if there is one.
@@ -276,16 +315,38 @@ func (b *Backend) inConversation(ctx context.Context, p *place, id, path string)
 		return server.ErrNotFound
 	}
 	p.session, p.talk, p.store = talk, id, b.store()
-	info, err := b.info(ctx, p.store, talk)
-	switch {
-	case errors.Is(err, server.ErrNotFound):
-		p.fresh = true
-		if p.early, err = b.early(ctx, talk); err != nil {
+	if begun, err := b.begun(ctx, talk); err != nil {
+		return err
+	} else if !begun {
+		if err := b.beginTalk(ctx, p, talk); err != nil {
 			return err
 		}
+	}
+	info, err := b.info(ctx, p.store, talk)
+	switch {
+	case p.fresh && errors.Is(err, server.ErrNotFound):
 		return p.store.Create(ctx, session.Info{ID: talk, Path: path, Owner: b.owner(), Tags: []string{tag}})
 	case err == nil && info.Path != path:
 		return server.Invalid("invalid_value", "model", "Another agent than '%s' answers in this conversation: begin a new one with it.", p.agent.Name)
 	}
 	return err
+}
+
+// beginTalk prepares the first response of a conversation: until it has begun, nothing is added to
+// the conversation, and nobody else begins. If somebody else has begun meanwhile, there is nothing to
+// prepare.
+func (b *Backend) beginTalk(ctx context.Context, p *place, talk string) error {
+	_, unlock, err := b.locked(ctx, headSession(talk))
+	if err != nil {
+		return err
+	}
+	begun, err := b.begun(ctx, talk)
+	if err == nil && !begun {
+		p.early, err = b.early(ctx, talk)
+	}
+	if begun || err != nil {
+		return errors.Join(err, unlock())
+	}
+	p.fresh, p.unlock = true, unlock
+	return nil
 }

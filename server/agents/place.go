@@ -23,11 +23,22 @@ type place struct {
 	store     store.Store
 	session   string
 	agent     *Agent
-	fresh     bool        // it was made for this request
-	continues string      // the response that is continued, or ""
-	after     int64       // the entry at which it begins
-	talk      string      // the conversation, or ""
-	early     []item.Item // were added to the conversation before
+	fresh     bool         // it was made for this request
+	continues string       // the response that is continued, or ""
+	after     int64        // the entry at which it begins
+	talk      string       // the conversation, or ""
+	early     []item.Item  // were added to the conversation before
+	unlock    func() error // of a conversation whose first response this is, until it has begun; or nil
+}
+
+// release lets others add to the conversation, and answer in it.
+func (p *place) release() error {
+	if p == nil || p.unlock == nil {
+		return nil
+	}
+	unlock := p.unlock
+	p.unlock = nil
+	return unlock()
 }
 
 // undo removes a session that was made for a request that was refused.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -109,22 +111,55 @@ func begins(history, input []item.Item, mayLack func(item.Item) bool) (n int, ok
 	return n, 0 < n && n < len(input)
 }
 
-// isSame reports whether an item that a client sent is one of a history. Clients leave out
-// ids, and write a text that they received in parts as a string.
+// isSame reports whether an item that a client sent is one of a history, and says the same. Clients
+// leave out ids, and write a text that they received in parts as a string.
 func isSame(stored, sent item.Item) bool {
-	if id := sent.ID(); id != "" && id == stored.ID() {
-		return true
-	}
-	if stored.Type() != sent.Type() {
+	switch {
+	case stored.Type() != sent.Type():
 		return false
+	case sent.Type() == item.TypeMessage:
+		return sent.JSON() == stored.JSON() || saysSame(stored, sent, func(a, b *item.Message) bool {
+			return a.Role == b.Role && a.Content.Display() == b.Content.Display()
+		})
+	case sent.CallID() != "":
+		return sent.CallID() == stored.CallID() && callsSame(stored, sent)
 	}
+	return sent.ID() != "" && sent.ID() == stored.ID() && callsSame(stored, sent)
+}
+
+// callsSame reports whether a call or an output says what another one of the same type and id says.
+func callsSame(stored, sent item.Item) bool {
 	switch sent.Type() {
-	case item.TypeMessage:
-		a, errA := item.As[item.Message](stored)
-		b, errB := item.As[item.Message](sent)
-		return errA == nil && errB == nil && a.Role == b.Role && a.Content.Display() == b.Content.Display()
-	case item.TypeFunctionCall, item.TypeFunctionCallOutput, item.TypeCustomToolCall, item.TypeCustomToolCallOutput, item.TypeMCPApprovalResponse:
-		return sent.CallID() != "" && sent.CallID() == stored.CallID()
+	case item.TypeFunctionCall:
+		return saysSame(stored, sent, func(a, b *item.FunctionCall) bool { return a.Name == b.Name && sameJSON(a.Arguments, b.Arguments) })
+	case item.TypeFunctionCallOutput:
+		return saysSame(stored, sent, func(a, b *item.FunctionCallOutput) bool { return a.Output.Display() == b.Output.Display() })
+	case item.TypeCustomToolCall:
+		return saysSame(stored, sent, func(a, b *item.CustomToolCall) bool { return a.Name == b.Name && a.Input == b.Input })
+	case item.TypeCustomToolCallOutput:
+		return saysSame(stored, sent, func(a, b *item.CustomToolCallOutput) bool { return a.Output.Display() == b.Output.Display() })
+	case item.TypeMCPCall:
+		return saysSame(stored, sent, func(a, b *item.MCPCall) bool {
+			return a.Name == b.Name && sameJSON(a.Arguments, b.Arguments) && a.Output == b.Output
+		})
+	case item.TypeMCPApprovalResponse:
+		return saysSame(stored, sent, func(a, b *item.MCPApprovalResponse) bool { return a.Approve == b.Approve })
 	}
-	return false
+	return true
+}
+
+// saysSame compares two items of one type by what f looks at.
+func saysSame[T any, P interface {
+	*T
+	item.Value
+}](stored, sent item.Item, f func(a, b P) bool) bool {
+	a, errA := item.As[T, P](stored)
+	b, errB := item.As[T, P](sent)
+	return errA == nil && errB == nil && f(a, b)
+}
+
+// sameJSON reports whether two texts are the same JSON, which clients write anew.
+func sameJSON(a, b string) bool {
+	x, y := jsontext.Value(a), jsontext.Value(b)
+	return a == b || x.Format(jsontext.ReorderRawObjects(true)) == nil && y.Format(jsontext.ReorderRawObjects(true)) == nil && string(x) == string(y)
 }

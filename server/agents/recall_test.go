@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -105,6 +106,12 @@ func TestRecallDiffers(t *testing.T) {
 	if r := ask("it", "changed"); !fresh(r) || len(logged) != 1 || !strings.Contains(logged[0], first.ID) {
 		t.Errorf("%s after %s: %q", r.ID, first.ID, logged)
 	}
+	whole := first.Output[0] // with its id, and other words: somebody has taken some out of it
+	first.Output[0] = with(t, whole, "content", `[{"type":"output_text","text":"removed","annotations":[],"logprobs":[]}]`)
+	if r := ask("it", "one"); !fresh(r) || len(logged) != 2 {
+		t.Errorf("%s goes on with the words that were removed: %q", r.ID, logged)
+	}
+	first.Output[0], logged = whole, logged[:1]
 	if r := ask("other", "one"); !fresh(r) || len(logged) != 1 {
 		t.Errorf("%s after %s: %q", r.ID, first.ID, logged)
 	}
@@ -132,7 +139,17 @@ func TestRecallDiffers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if slices.Sort(names); len(names) != 7 {
+	if slices.Sort(names); len(names) != 8 {
 		t.Errorf("sessions %q", names)
 	}
+}
+
+// with returns an item with a member set.
+func with(t *testing.T, it item.Item, name string, value item.JSON) item.Item {
+	t.Helper()
+	changed, err := it.With(name, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
 }
