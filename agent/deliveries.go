@@ -356,7 +356,7 @@ func deliverTo(ctx context.Context, s *session.Session, decisions []Decision) er
 			continue
 		}
 		// The same decision again is the same delivery.
-		head := session.Delivered{By: d.By, From: d.From, Key: fmt.Sprintf("decision about call %d", a.Number)}
+		head := session.Delivered{By: d.By, From: d.From, Key: session.OwnKey("decision about call %d", a.Number)}
 		if d.Shown != "" {
 			head.Shown = fmt.Sprintf("%x", sha256.Sum256([]byte(d.Shown)))
 		}

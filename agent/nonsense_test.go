@@ -337,7 +337,7 @@ func TestNonsenseSession(t *testing.T) {
 	p.functions("../session", map[string]any{
 		"AppendEntry":   session.AppendEntry,
 		"Caller":        session.Caller,
-		"CheckDelivery": session.CheckDelivery, "AppendDelivery": session.AppendDelivery, "ParseDelivery": session.ParseDelivery,
+		"CheckDelivery": session.CheckDelivery, "CheckKey": session.CheckKey, "OwnKey": session.OwnKey, "AppendDelivery": session.AppendDelivery, "ParseDelivery": session.ParseDelivery,
 		"KeyHash": session.KeyHash, "Takes": session.Takes,
 		"CheckSeqs":     session.CheckSeqs,
 		"Collapses":     session.Collapses,

@@ -87,6 +87,23 @@ type Inbox interface {
 // ErrKeyUsed means that the key of a [Delivery] belongs to another one.
 var ErrKeyUsed = errors.New("another delivery to the session has this key")
 
+// ownKeys begins the keys of [OwnKey].
+const ownKeys = "antiphon: "
+
+// OwnKey returns the key of a delivery that a program makes by itself, such as the message of a
+// schedule. Nobody who chooses keys may choose such a one, because the program's delivery would
+// then be taken for a repetition: see [CheckKey]. format and args are those of [fmt.Sprintf].
+func OwnKey(format string, args ...any) string { return ownKeys + fmt.Sprintf(format, args...) }
+
+// CheckKey returns an error for a key that somebody else has chosen and that begins as those of
+// [OwnKey]. What else a key must be is checked by [CheckDelivery].
+func CheckKey(key string) error {
+	if strings.HasPrefix(key, ownKeys) {
+		return fmt.Errorf("keys that begin with %q belong to the program's own deliveries: choose another one", ownKeys)
+	}
+	return nil
+}
+
 // ErrDeliveryWaits means that [DeleteIfTaken] did not delete a session, because words wait in its
 // inbox.
 var ErrDeliveryWaits = errors.New("what somebody said waits in the inbox of the session: run it, or delete it by its name")

@@ -443,7 +443,7 @@ func (c *checkout) tellLost(ctx context.Context) error {
 	const text = "The last calls ran on a machine that was lost, or elsewhere. What they changed may not be in the files of the workspace, which are as they were before. Look before you rely on it."
 	// All workers say the same, so that one that comes after another that did not begin delivers nothing new.
 	_, err = box.Deliver(ctx, c.id, session.Delivery{
-		Delivered: session.Delivered{Key: "files lost after " + c.noted.Run, By: "a worker", From: "work"},
+		Delivered: session.Delivered{Key: session.OwnKey("files lost after %s", c.noted.Run), By: "a worker", From: "work"},
 		Bodies:    []session.Body{session.InputItem{Item: item.Developer(text)}},
 	})
 	if errors.Is(err, session.ErrKeyUsed) { // a worker of an older version, which gave its name, has told it

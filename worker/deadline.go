@@ -91,7 +91,7 @@ func (p *pool) giveUp(ctx context.Context, id string) error {
 	for _, call := range a.over {
 		from := fmt.Sprintf("the worker, after %v", p.ApprovalTime*time.Duration(max(1, len(p.Approvers))))
 		_, err := p.inbox.Deliver(ctx, call.Session, session.Delivery{
-			Delivered: session.Delivered{Key: fmt.Sprintf("nobody answered about call %d", call.Number), From: from},
+			Delivered: session.Delivered{Key: session.OwnKey("nobody answered about call %d", call.Number), From: from},
 			Bodies:    []session.Body{session.Approval{CallID: call.CallID, Number: call.Number, From: from, Decided: session.DeciderUnanswered}},
 		})
 		if err != nil && !errors.Is(err, session.ErrKeyUsed) { // by a worker with other times

@@ -334,7 +334,7 @@ func (p *pool) leave(ctx context.Context, data *scheduleData, at time.Time) (Rec
 	}
 	order := order{
 		path: data.Path, name: name, owner: s.Owner, definition: data.Definition, replace: true,
-		input: session.Delivery{Delivered: session.Delivered{Key: "schedule " + s.Name + " " + at.UTC().Format(time.RFC3339), By: s.By, From: "schedule " + s.Name}},
+		input: session.Delivery{Delivered: session.Delivered{Key: session.OwnKey("schedule %s %s", s.Name, at.UTC().Format(time.RFC3339)), By: s.By, From: "schedule " + s.Name}},
 		work:  queue.Work{Tenant: s.Tenant, Priority: s.Priority, Needs: s.Needs, Refuse: s.Refuse},
 	}
 	if s.Input != "" {

@@ -290,6 +290,30 @@ func TestScheduleOfFullInbox(t *testing.T) {
 	}
 }
 
+// Nobody can choose the key of what a schedule says, which would then not be said. D1
+func TestScheduleWhoseKeyIsChosen(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Both.")))
+	s.plan(worker.Schedule{Name: "year", Cron: "@yearly", Input: "hello", Session: "same"})
+	s.overdue("year", newYear())
+	key := "schedule year " + newYear().Format(time.RFC3339)
+	for _, own := range []bool{true, false} {
+		j := s.job("same", "mine")
+		if j.Config.Store, j.Config.Session, j.Key = s.kept, "same", key; own {
+			j.Key = session.OwnKey("%s", key)
+		}
+		if _, err := worker.Submit(t.Context(), j); own != (err != nil) {
+			t.Errorf("%s: %v", j.Key, err)
+		}
+	}
+	s.once(s.a)
+	if got := s.named("year"); !got.Due.After(time.Now()) || strings.Contains(got.Note, "failed") {
+		t.Errorf("%+v", got)
+	}
+	if sent := s.server.Requests(); len(sent) != 1 || !strings.Contains(string(sent[0].Body), `"mine"`) || !strings.Contains(string(sent[0].Body), `"hello"`) {
+		t.Errorf("%d requests: %s", len(sent), sent[0].Body)
+	}
+}
+
 // The rules for times that come while the last work is not done, and for those that nobody
 // noticed. Work that is parked blocks nothing.
 func TestScheduleRules(t *testing.T) {

@@ -259,7 +259,7 @@ func (w *world) firings(logs map[string][]session.Entry) {
 	for id, log := range logs {
 		for _, e := range log {
 			d, ok := e.Body.(session.Delivered)
-			if !ok || !strings.HasPrefix(d.Key, "schedule ") {
+			if !ok || !strings.HasPrefix(d.Key, session.OwnKey("schedule ")) {
 				continue
 			}
 			_, rest, _ := strings.Cut(d.Key, " ")

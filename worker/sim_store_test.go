@@ -170,7 +170,7 @@ func (s *simStore) Deliver(ctx context.Context, id string, d session.Delivery) (
 		})
 		return r, err
 	case noStable:
-		if strings.HasPrefix(d.Key, "schedule ") {
+		if strings.HasPrefix(d.Key, session.OwnKey("schedule ")) {
 			d.Key += " by " + s.p.name
 		}
 	case assents:

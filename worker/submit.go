@@ -75,6 +75,9 @@ func Submit(ctx context.Context, j Job) (r Receipt, err error) {
 	if key == "" {
 		key = rand.Text()
 	}
+	if err := session.CheckKey(key); err != nil {
+		return r, &host.ConfigError{Err: err}
+	}
 	if err := host.CheckName(j.Config.Session); err != nil {
 		return r, &host.ConfigError{Err: err}
 	}

@@ -36,6 +36,9 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 		d.Key = rand.Text()
 	}
 	d.By = accountName()
+	if err := session.CheckKey(d.Key); err != nil {
+		return usage(fmt.Errorf("--key: %w", err))
+	}
 	if err := session.CheckDelivery(d); err != nil {
 		return usage(err)
 	}

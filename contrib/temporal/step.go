@@ -240,7 +240,7 @@ func (e *Engine) giveUp(ctx context.Context, s *session.Session) (some bool, err
 		some = true
 		from := fmt.Sprintf("temporal, after %v", e.ApprovalTime)
 		_, err = e.Store.Deliver(ctx, call.Session, session.Delivery{
-			Delivered: session.Delivered{Key: fmt.Sprintf("nobody answered about call %d", call.Number), From: from},
+			Delivered: session.Delivered{Key: session.OwnKey("nobody answered about call %d", call.Number), From: from},
 			Bodies:    []session.Body{session.Approval{CallID: call.CallID, Number: call.Number, From: from, Decided: session.DeciderUnanswered}},
 		})
 		if err != nil && !errors.Is(err, session.ErrKeyUsed) { // by a worker with another time

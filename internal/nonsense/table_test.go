@@ -352,6 +352,8 @@ var functions = []function{
 	{"session", "Spare", session.Spare},
 	{"session", "Marker", session.Marker},
 	{"session", "Explain", session.Explain},
+	{"session", "OwnKey", session.OwnKey},
+	{"session", "CheckKey", session.CheckKey},
 	{"session", "DeleteIfTaken", session.DeleteIfTaken},
 	{"session", "AllTaken", session.AllTaken},
 	{"session", "CheckDelivery", session.CheckDelivery},

@@ -82,7 +82,7 @@ type Backend struct {
 	// KeepStreams is how long the events of a background response that was streamed are kept
 	// after the last one, so that its stream can be read again; 0 means an hour.
 	KeepStreams time.Duration
-	// KeepKeys is how long an Idempotency-Key is remembered; 0 means a day (rule V4 in docs/rules.md).
+	// KeepKeys is how long an Idempotency-Key is remembered from the beginning of its response; 0 means a day (rule V4 in docs/rules.md).
 	KeepKeys time.Duration
 	// Webhook is told when background responses have ended, and when approvals are wanted.
 	// Nil means nobody. Call [Backend.SendWebhooks] too.

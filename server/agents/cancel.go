@@ -23,10 +23,10 @@ import (
 // durable. When the response ends, it is taken out, because it is not to stop the next run.
 
 // cancelKey is the key of the delivery that cancels a response.
-func cancelKey(id string) string { return "cancel " + id }
+func cancelKey(id string) string { return session.OwnKey("cancel %s", id) }
 
 // endKey begins the keys of the deliveries that end the runs of a response.
-func endKey(id string) string { return "end of " + id }
+func endKey(id string) string { return session.OwnKey("end of %s", id) }
 
 // The means of these deliveries. Those of others may have the same keys, because their senders choose them.
 const (

@@ -287,8 +287,8 @@ func (h *Handler) deliver(w http.ResponseWriter, r *http.Request, info session.I
 	if d.Key == "" {
 		d.Key = rand.Text()
 	}
-	if strings.HasPrefix(d.Key, "cancel resp_") || strings.HasPrefix(d.Key, "end of resp_") {
-		return server.Invalid("invalid_value", "key", "This key is one of those by which the server ends responses: choose another one.")
+	if err := session.CheckKey(d.Key); err != nil {
+		return server.Invalid("invalid_value", "key", "Invalid 'key': %v.", err)
 	}
 	d.By, d.From = sender(r.Context()), from
 	if err := session.CheckDelivery(d); err != nil {

@@ -143,6 +143,9 @@ func TestStopAndWait(t *testing.T) {
 	if s, err = c.Get(t.Context(), s.ID); err != nil || s.Deliveries != 1 || s.Status != sessions.StatusIdle {
 		t.Errorf("%+v %v", s, err)
 	}
+	if status, text := w.send("reader", "POST", "/slow/input", `{"input":"Other","key":"antiphon: schedule daily 2026-11-29T09:00:00Z"}`); status != http.StatusBadRequest || !strings.Contains(text, "the program's own") {
+		t.Errorf("a key of the program's own deliveries: %d %s", status, text)
+	}
 	if status, text := w.send("reader", "POST", "/slow/input", `{"input":"Other","key":"k"}`); status != http.StatusConflict || !strings.Contains(text, "key_used") {
 		t.Error(status, text)
 	}

@@ -57,6 +57,9 @@ func (c *sayCommand) Run(ctx context.Context, all *commands, std stdio) error {
 	if d.Key == "" {
 		d.Key = rand.Text()
 	}
+	if err := session.CheckKey(d.Key); err != nil {
+		return fmt.Errorf("--key: %w", err)
+	}
 	r, err := e.Deliver(ctx, c.Session, c.Agent, d)
 	if errors.Is(err, session.ErrNotFound) {
 		err = fmt.Errorf("%w\n  hint: --agent NAME begins a session", err)
