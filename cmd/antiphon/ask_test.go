@@ -306,3 +306,25 @@ func TestAbsentAgents(t *testing.T) {
 		}
 	}
 }
+
+// U7: flags and commands of other programs, and flags at a wrong place, have a hint; flags that are
+// like no other have none.
+func TestUnknownFlags(t *testing.T) {
+	env := home(t, t.TempDir())
+	for args, want := range map[string]string{
+		"run a.md --print":                "unknown flag --print; see",
+		"run a.md --modle x":              "unknown flag --modle, did you mean --model?",
+		"run a.md -p hi":                  "unknown flag -p: the prompt needs no flag",
+		"run a.md --yolo":                 "did you mean --allow?",
+		"chat --resume":                   "did you mean --choose?",
+		"serve --port 1":                  "did you mean --listen HOST:PORT?",
+		"sessions rename a --name b":      "the new name needs no flag",
+		"--max-turns=x run a.md":          "the flags of a command come after its name, as in antiphon run --max-turns",
+		"exec hi":                         "did you mean antiphon run?",
+		"run a.md --no-such-flag-at-all=": "unknown flag --no-such-flag-at-all; see",
+	} {
+		if o := programEnv(t, env, strings.Fields(args)...); o.code != exitUsage || !strings.Contains(o.err, want) {
+			t.Errorf("%s: %d %s", args, o.code, o.err)
+		}
+	}
+}

@@ -363,10 +363,8 @@ func plainer(err error) string {
 		flag, _, _ = strings.Cut(flag, ", did you mean")
 		return fmt.Sprintf("unknown flag %s; to search for a word that begins with -, put it behind --: antiphon sessions search -- %s", flag, quoted(flag))
 	}
-	if name, _, guessed := strings.Cut(flag, ", did you mean"); unknown && usualFlags[name] != "" && helpFor(err) == "antiphon run" {
-		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, usualFlags[name])
-	} else if unknown && guessed && len(name) == 2 { // single letters are all similar
-		return "unknown flag " + name
+	if unknown {
+		return unknownFlag(err, flag)
 	}
 	if arg, unexpected := strings.CutPrefix(said, "unexpected argument "); unexpected {
 		if word, guess, guessed := strings.Cut(arg, `, did you mean "`); guessed && !host.Nearly(word, strings.TrimSuffix(guess, `"?`)) {
@@ -376,6 +374,9 @@ func plainer(err error) string {
 			return fmt.Sprintf("unexpected argument %s, did you mean antiphon sessions %[1]s?", word)
 		}
 		hint := meant(helpFor(err), arg)
+		if command := otherCommands[strings.Trim(arg, `"`)]; helpFor(err) == "antiphon" && command != "" {
+			return fmt.Sprintf("unexpected argument %s, did you mean %s?", arg, command)
+		}
 		if helpFor(err) == "antiphon" && hint == "" && !strings.Contains(arg, "did you mean") {
 			return fmt.Sprintf("%s is neither a command nor a file; antiphon ask %s asks it as a question", arg, quoted(arg))
 		}
@@ -384,8 +385,48 @@ func plainer(err error) string {
 	return said
 }
 
-// usualFlags are the names of other programs for flags of run.
-var usualFlags = map[string]string{"--verbose": "--show-output", "--yes": "--allow"}
+// unknownFlag says what may have been meant by a flag that a command does not have. Said may have a
+// guess of the parser.
+func unknownFlag(err error, said string) string {
+	name, guess, guessed := strings.Cut(said, ", did you mean ")
+	meant := strings.Trim(guess, `"?`)
+	talks := slices.Contains([]string{"antiphon run", "antiphon ask", "antiphon chat"}, helpFor(err))
+	switch {
+	case talks && usualFlags[name] != "":
+		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, usualFlags[name])
+	case talks && (name == "-p" || name == "--prompt"):
+		return fmt.Sprintf("unknown flag %s: the prompt needs no flag", name)
+	case helpFor(err) == "antiphon serve" && name == "--port":
+		return "unknown flag --port, did you mean --listen HOST:PORT?"
+	case helpFor(err) == "antiphon sessions rename" && name == "--name":
+		return "unknown flag --name: the new name needs no flag, as in antiphon sessions rename SESSION NAME"
+	case helpFor(err) == "antiphon" && belongsToCommand(err, name):
+		return fmt.Sprintf("unknown flag %s: the flags of a command come after its name, as in antiphon run %[1]s", name)
+	case guessed && len(name) > 2 && host.Nearly(name, meant): // single letters are all similar
+		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, meant)
+	}
+	return "unknown flag " + name
+}
+
+// belongsToCommand reports whether antiphon run has a flag, which somebody wrote before the command.
+func belongsToCommand(err error, flag string) bool {
+	var p *kong.ParseError
+	if !errors.As(err, &p) || p.Context == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.Context.Model.Children, func(command *kong.Node) bool {
+		return command.Name == "run" && slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return "--"+f.Name == flag })
+	})
+}
+
+// usualFlags are the names of other programs for flags of commands that talk to a model.
+var usualFlags = map[string]string{
+	"--verbose": "--show-output", "--yes": "--allow", "--yolo": "--allow", "--full-auto": "--allow", "--dangerously-skip-permissions": "--allow",
+	"--attachment": "--file", "--output-format": "--json", "--resume": "--choose",
+}
+
+// otherCommands are the names of other programs for commands.
+var otherCommands = map[string]string{"exec": "antiphon run", "resume": "antiphon -r", "prompt": "antiphon ask", "settings": "antiphon config"}
 
 // verbs are the names of other programs for commands of sessions.
 var verbs = map[string]string{
