@@ -347,3 +347,37 @@ func responseJSON(t *testing.T, r *api.Response) string {
 	}
 	return string(text)
 }
+
+// A response that waits is queued at each server, and in progress at each when its stream says so, or when
+// an item of it is complete.
+func TestProgressElsewhere(t *testing.T) {
+	in := opened(t)
+	for _, by := range []string{"events", "output"} {
+		maker, other := &gateway.Store{In: in}, &gateway.Store{In: in}
+		id := "resp_" + by
+		r := begun(t, id)
+		r.Status = item.StatusQueued
+		status := func(want string) {
+			t.Helper()
+			if rec, err := other.Get(t.Context(), id); err != nil || rec.Response.Status != want {
+				t.Errorf("by %s: %+v, %v; want %s", by, rec.Response, err, want)
+			}
+		}
+		if err := maker.Put(t.Context(), server.StoredObject{Response: r, Background: true, Streamed: by == "events", Input: []item.Item{item.User("x")}}); err != nil {
+			t.Fatal(err)
+		}
+		status(item.StatusQueued)
+		if by == "events" {
+			ev, err := api.ParseEventString(`{"type":"response.in_progress","sequence_number":0,"response":` + responseJSON(t, begun(t, id)) + `}`)
+			if err := errors.Join(err, maker.AddEvents(t.Context(), id, 0, []api.Event{ev}, false)); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := maker.AddOutput(t.Context(), id, 0, item.Assistant("One.")); err != nil {
+			t.Fatal(err)
+		}
+		status(item.StatusInProgress)
+		if err := errors.Join(maker.Close(), other.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -168,8 +168,16 @@ func (s *Store) object(ctx context.Context, id string, f folded) (rec server.Sto
 		if errors.Is(err, server.ErrNotFound) {
 			err = nil
 		}
+		if rec.Response.Status == item.StatusQueued && working(rec) {
+			rec.Response.Status = item.StatusInProgress
+		}
 	}
 	return rec, err
+}
+
+// working reports whether there is something of a response that waited.
+func working(rec server.StoredObject) bool {
+	return len(rec.Response.Output) > 0 || slices.ContainsFunc(rec.Events, func(ev api.Event) bool { return ev.Type == api.EventInProgress })
 }
 
 // Items implements [server.Store].
