@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -237,6 +238,45 @@ func TestLeftReadsLittle(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// For an event about a response, what the response continues is not read.
+func TestWebhookReadsLittle(t *testing.T) {
+	in, to := old(), receive(t)
+	talk := server.StoredObject{Conversation: &api.Conversation{ID: "conv_long"}}
+	for range 100 {
+		talk.Input = append(talk.Input, item.User("x"))
+	}
+	keep := &gateway.Store{In: in, Webhook: &to.Webhook}
+	if err := keep.Put(t.Context(), talk); err != nil {
+		t.Fatal(err)
+	}
+	before := listed(t, in)
+	left(t, in, &to.Webhook, server.StoredObject{Response: begun(t, "resp_ends"), Background: true, Previous: "conv_long", Before: len(talk.Input), Input: []item.Item{item.User("y")}})
+	name := slices.DeleteFunc(listed(t, in), func(id string) bool { return slices.Contains(before, id) })[0]
+	if _, err := keep.EndLeft(t.Context(), "resp_ends", func(rec server.StoredObject) (server.StoredObject, error) {
+		rec.Response.Status = item.StatusCompleted
+		return rec, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	in.taken(name)
+	ctx, stop := context.WithCancel(t.Context())
+	sent := make(chan error)
+	go func() { sent <- keep.SendWebhooks(ctx) }()
+	if got := <-to.got; got.Data.ID != "resp_ends" || got.Type != "response.completed" {
+		t.Errorf("%+v", got)
+	}
+	stop()
+	if err := errors.Join(<-sent, keep.Close()); err != nil {
+		t.Error(err)
+	}
+	var entries int
+	if text := in.taken(name); text == "" {
+		t.Error("nothing was read")
+	} else if _, err := fmt.Sscanf(text, "%d entries", &entries); err != nil || entries == 0 || entries > 50 {
+		t.Errorf("%s were read, %v", text, err)
+	}
 }
 
 // A response that another server makes is found as soon as that one is killed.

@@ -26,17 +26,18 @@ func (s *Store) owe(ctx context.Context, id string) error {
 	return kept.Owe(ctx, s.In, s.Owner, tagWebhook, sessionOf(id), 1)
 }
 
-// owed returns the events about a response: see [kept.Sender].
+// owed returns the events about a response: see [kept.Sender]. It does not read what the response
+// continues.
 func (s *Store) owed(ctx context.Context, mark session.Info) (list []kept.News, at time.Time, wait kept.Awaited, err error) {
 	in, _ := session.ParentOf(mark.ID)
-	log, err := session.Open(ctx, s.In, in)
+	log, err := s.unshared(ctx, in)
 	if errors.Is(err, session.ErrNotFound) {
 		return nil, at, kept.Nothing, nil // it was deleted
 	}
 	if err != nil {
 		return nil, at, kept.Nothing, err
 	}
-	f, err := fold(log.Log())
+	f, err := fold(log)
 	if err != nil {
 		return nil, at, kept.Nothing, err
 	}
@@ -51,7 +52,7 @@ func (s *Store) owed(ctx context.Context, mark session.Info) (list []kept.News, 
 	case f.end.ID != id || !final(rec.Response):
 		return nil, at, kept.ItsEnd, nil
 	}
-	for _, e := range slices.Backward(log.Log()) {
+	for _, e := range slices.Backward(log) {
 		if n, ok, err := noteOf(e); err == nil && ok && n.Kind == kindEnd {
 			at = e.Time
 			break
@@ -61,6 +62,21 @@ func (s *Store) owed(ctx context.Context, mark session.Info) (list []kept.News, 
 		at = time.Unix(int64(*rec.Response.CreatedAt), 0)
 	}
 	return kept.NewsOf(rec.Response, rec.Background, at), at, kept.Nothing, nil
+}
+
+// unshared returns the entries of a session that it does not share with the one that it was forked from.
+func (s *Store) unshared(ctx context.Context, name string) (own []session.Entry, err error) {
+	info, err := s.In.Info(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range s.In.Load(ctx, name, info.At) {
+		if err != nil {
+			return nil, err
+		}
+		own = append(own, e)
+	}
+	return own, nil
 }
 
 // SendWebhooks sends events to the Webhook until ctx is done, unless another server over the same

@@ -308,12 +308,19 @@ func (s *Sender) send(ctx context.Context, mark session.Info) error {
 }
 
 // looks reports whether the log of a response has to be read, because it has an entry that tells
-// something and was not seen before. Of a response that is being made, only what is new is read. seen
+// something and was not seen before. Of a new mark nothing is read here, and later only what is new. seen
 // is the last entry that was looked at: it is t.seen as soon as nothing is to be sent about what is
 // before it.
 func (s *Sender) looks(ctx context.Context, mark session.Info, t *tries) (found bool, seen int64, err error) {
-	found, seen = t.seen == 0 || t.failed > 0, t.seen
 	in, _ := session.ParentOf(mark.ID)
+	if t.seen == 0 {
+		info, err := s.In.Info(ctx, in)
+		if errors.Is(err, session.ErrNotFound) {
+			err = nil
+		}
+		return true, info.Entries, err
+	}
+	found, seen = t.failed > 0, t.seen
 	for e, err := range s.In.Load(ctx, in, t.seen) {
 		if errors.Is(err, session.ErrNotFound) {
 			return true, seen, nil
