@@ -39,7 +39,6 @@ type job struct {
 	progress ProgressStore
 	waits    *itemEnd // of an item that is not stored yet: it was not sent
 	flushes  bool     // the backend calls Flush when it begins to wait
-	alone    bool     // it does not become a part of its conversation
 
 	accepted bool          // the response has begun: a failure is no longer a refusal
 	began    chan struct{} // closed at that time
@@ -51,6 +50,7 @@ type job struct {
 	keep    bool          // the store has the response
 	rec     StoredObject  // the current state
 	ended   bool          // final: nothing more changes
+	alone   bool          // it does not become a part of its conversation
 	owed    bool          // the store refused the end; guarded by the server's mu too
 	changed chan struct{} // closed at the next change; nil if nobody waits for it
 }
@@ -525,7 +525,9 @@ func (s *Server) abandon(j *job) {
 		s.stopOrQuit(j)
 		return
 	}
+	j.mu.Lock()
 	j.alone = true
+	j.mu.Unlock()
 	who := "client left"
 	if j.key != nil { // it does not end with its client
 		who = "server stopped"
