@@ -138,6 +138,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
+	s.costs = costs
 	if len(ups) > 0 {
 		s.upstreams = c.gateway(ups, costs, std, hide)
 	}

@@ -13,11 +13,13 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/access"
@@ -186,9 +188,21 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return listenAt(ctx, address)
 }
 
+// price returns what tokens cost, as far as that is known before a model is asked. An agent chooses
+// its model itself, so only a price of all models is known of it.
+func (s *serving) price(model string, input, output int64) float64 {
+	used := &api.Usage{InputTokens: input, OutputTokens: output, TotalTokens: input + output}
+	agent := s.agents != nil && slices.ContainsFunc(s.agents.Agents, func(a agents.Agent) bool { return a.Name == model })
+	if agent || s.upstreams == nil {
+		return s.costs("", "", used)
+	}
+	return s.upstreams.Price(model, used)
+}
+
 // serving is antiphon serve, with a server for each project, over agents or upstreams.
 type serving struct {
 	*serveCommand
+	costs     func(model, baseURL string, used *api.Usage) float64
 	agents    *agents.Backend  // it serves clients without keys; nil if there are only upstreams
 	upstreams *gateway.Backend // nil if there are only agents
 	store     store.Store
@@ -234,6 +248,7 @@ func (s *serving) begin(std stdio, env environment) error {
 	logged := hider{std, env.Hider()}
 	s.guard = &access.Guard{
 		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready, Origins: s.Origins, Base: s.Base,
+		Price:  s.price,
 		Bounds: access.Bounds{Running: s.MaxRuns, Connections: s.MaxConns, Body: s.MaxBody},
 		Log:    slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

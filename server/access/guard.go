@@ -58,6 +58,9 @@ type Guard struct {
 	// Log receives one record for each request, and for what the limits of a trial would
 	// have refused: ids, names and numbers, and never contents or keys. It may be nil.
 	Log *slog.Logger
+	// Price returns what tokens of a model cost, as far as that is known before it is asked. A response
+	// reserves that of its limit of cost. Nil means that only what responses cost before is known.
+	Price func(model string, input, output int64) float64
 	// Record receives the usage of each response. It may be nil.
 	Record func(Use)
 	// Now is the clock of limits and expiry. Nil means time.Now.
@@ -482,7 +485,11 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
 		most += *r.MaxOutputTokens
 	}
-	held, over := g.accounts.reserve(req.key, most, least, spared, g.now())
+	cost := 0.0
+	if g.Price != nil {
+		cost = g.Price(r.Model, least, most-least)
+	}
+	held, over := g.accounts.reserve(req.key, reservation{tokens: float64(most), least: least, cost: cost, spared: spared}, g.now())
 	if len(over) > 0 {
 		if wrong := req.exceeds(over...); wrong != nil {
 			return nil, wrong

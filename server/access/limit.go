@@ -112,16 +112,16 @@ type reservation struct {
 	spared bool  // only a trial let it in: the limits count as if it had been refused
 }
 
-// reserve admits a response with an estimate of its tokens, of which least are in the
-// request. A limit of a trial is returned although it admits the response. spared says that another
-// limit of a trial would have refused it.
-func (a *accounts) reserve(key *Key, estimate, least int64, spared bool, now time.Time) (*reservation, []*exceeded) {
+// reserve admits a response with an estimate of its tokens and its cost. A limit of a trial is
+// returned although it admits the response. est.spared says that another limit of a trial would have
+// refused it.
+func (a *accounts) reserve(key *Key, est reservation, now time.Time) (*reservation, []*exceeded) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	acc, l := a.of(key, now), key.Limits
-	r := &reservation{key: *key, tokens: math.Max(float64(estimate), acc.typical), least: least}
+	r := &reservation{key: *key, tokens: math.Max(est.tokens, acc.typical), least: est.least, cost: est.cost}
 	if acc.priced > 0 {
-		r.cost = acc.cost / float64(acc.priced)
+		r.cost = math.Max(r.cost, acc.cost/float64(acc.priced))
 	}
 	var over []*exceeded
 	if l.Running > 0 && acc.running >= l.Running {
@@ -141,8 +141,8 @@ func (a *accounts) reserve(key *Key, estimate, least int64, spared bool, now tim
 	switch {
 	case len(over) > 0 && !l.Trial:
 		return nil, over
-	case len(over) > 0 || spared:
-		return &reservation{key: *key, least: least, spared: true}, over
+	case len(over) > 0 || est.spared:
+		return &reservation{key: *key, least: est.least, spared: true}, over
 	}
 	acc.running++
 	acc.tokens.level(l.Tokens, now)

@@ -173,6 +173,40 @@ func TestCostADay(t *testing.T) {
 	w.create("a", hello)
 }
 
+// What a response may cost is reserved before it is known, so requests at once cannot all use what is left.
+func TestCostIsReserved(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	price := func(_ string, input, output int64) float64 { return float64(input)*0.0001 + float64(output)*0.002 }
+	w := world(t, &access.Guard{Price: price}, func(_ context.Context, _ *server.Request, w *server.Writer) error {
+		begun <- struct{}{}
+		<-end
+		w.Cost = 0.1
+		return w.Text("x")
+	}, access.Key{Name: "a", Limits: access.Limits{Cost: 1}})
+	const large = `{"model":"m","input":"Hello","max_output_tokens":900}`
+	done := make(chan int)
+	ask := func(body string) {
+		status, _ := w.send("a", "POST", "responses", body)
+		done <- status
+	}
+	go ask(large)
+	<-begun
+	w.refused("a", "cost", "of its 1 a day")
+	if status, text := w.send("a", "POST", "responses", large); status != 429 {
+		t.Error(status, text)
+	}
+	end <- struct{}{}
+	if status := <-done; status != 200 {
+		t.Error(status)
+	}
+	go ask(hello) // only 0.1 counted
+	<-begun
+	end <- struct{}{}
+	if status := <-done; status != 200 {
+		t.Error(status)
+	}
+}
+
 // A trial refuses nothing, and tells.
 func TestTrial(t *testing.T) {
 	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Requests: 1, Tokens: 1, Cost: 0.1, Trial: true}})

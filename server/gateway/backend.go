@@ -492,6 +492,16 @@ func (p *passage) estimate(u *upstream, req *api.Request, made *meter) {
 	p.w.Model = cmp.Or(p.w.Model, req.Model)
 }
 
+// Price returns what tokens of a model cost at the upstream that is asked first, or 0 if that is not
+// known.
+func (b *Backend) Price(model string, used *api.Usage) float64 {
+	list, err := b.candidates(model)
+	if err != nil {
+		return 0
+	}
+	return b.cost(list[0], list[0].sent(model), used)
+}
+
 // cost returns what tokens of a model cost at an upstream, if that is known.
 func (b *Backend) cost(u *upstream, model string, used *api.Usage) float64 {
 	if b.Cost == nil || used == nil {
