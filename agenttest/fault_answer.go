@@ -91,6 +91,11 @@ func ErrorEvent(code, message string, items ...item.Item) Reply {
 }
 
 func scripted(name string, items []item.Item, end func(*server.Writer) error) Reply {
+	for i, it := range items {
+		if it.IsZero() {
+			return Failure(http.StatusBadRequest, "empty_item", fmt.Sprintf("item %d of the test's Reply is the zero Item: make one with item.Assistant, item.Call and so on", i+1))
+		}
+	}
 	return newAnswer(fmt.Sprintf("%s(%d items)", name, len(items)), func(n int, r Request) (string, []piece) {
 		s := newScript(n, r)
 		_ = s.Begin("")

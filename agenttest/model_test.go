@@ -190,3 +190,13 @@ func TestEmptyReply(t *testing.T) {
 		}
 	}
 }
+
+// A reply with an item that a test forgot to make is an error that says so, and does not end the
+// test's process. G8
+func TestZeroItem(t *testing.T) {
+	a := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(item.Assistant("hello"), item.Item{}))}
+	_, err := a.Run(t.Context(), session.New(), item.User("go"))
+	if err == nil || !strings.Contains(err.Error(), "item 2 of the test's Reply is the zero Item") {
+		t.Error(err)
+	}
+}
