@@ -82,6 +82,9 @@ type ApprovalRequest struct {
 	// tool says it; "" if the tool is not [Confined]. An approver should show it, because it
 	// is part of what is approved.
 	Sandbox string
+	// Problem says why the tool will not run even if the call is allowed: its arguments do not fit. It is "" if
+	// they do. An approver should show it, or may allow the call with other arguments.
+	Problem string
 
 	tool tool.Tool
 }

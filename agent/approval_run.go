@@ -285,7 +285,7 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 		}
 	}
 	t, _ := r.tools.Lookup(call.Name)
-	a, by, later, unasked := r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged)
+	a, by, later, unasked := r.agent.Policy.decide(ctx, r.session.ID(), t, call, annotations, judged, r.tools)
 	if by != nil {
 		r.ruled.Store(call.Number, *by)
 	}
@@ -293,6 +293,14 @@ func (r *Run) decide(ctx context.Context, call tool.Call, annotations tool.Annot
 		return r.agent.Policy.unasked(cannotWait, call.Name, judged), false, true
 	}
 	return a, later, unasked
+}
+
+// misfit says why the arguments of a call do not fit its tool, or "".
+func misfit(set *tool.Set, call tool.Call) string {
+	if e := new(tool.ArgumentsError); errors.As(set.CheckArguments(call), &e) {
+		return e.Problem
+	}
+	return ""
 }
 
 // cannotWait is the text that the model of a subagent reads about a call that cannot
@@ -444,7 +452,7 @@ func commandOf(t tool.Tool, call tool.Call) []string {
 // waits, so that nothing is recorded yet; unasked reports whether it is refused
 // because no approver is available. The rule by is the one by which the approver allowed the call,
 // or nil.
-func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling) (a session.Approval, by *session.Rule, later, unasked bool) {
+func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.Call, annotations tool.Annotations, j plan.Ruling, set *tool.Set) (a session.Approval, by *session.Rule, later, unasked bool) {
 	a = session.Approval{Rule: j.Rule, From: j.From, Decided: session.DeciderRule}
 	switch j.Verdict {
 	case session.Deny:
@@ -456,7 +464,7 @@ func (p *Policy) decide(ctx context.Context, in string, t tool.Tool, call tool.C
 	}
 	d, err := Decision{}, ErrNobody
 	if p.Approver != nil {
-		d, err = p.Approver(ctx, ApprovalRequest{Session: in, Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call, annotations), Command: commandOf(t, call), Sandbox: sandboxOf(t, call), tool: t})
+		d, err = p.Approver(ctx, ApprovalRequest{Session: in, Call: call, Annotations: annotations, Reason: j.WhyAsk(call.Name), Rules: suggest(t, call, annotations), Command: commandOf(t, call), Sandbox: sandboxOf(t, call), Problem: misfit(set, call), tool: t})
 		err = nils.Err(err)
 		a.Definition = definitionOf(t, call.Name, annotations.Origin)
 		d.Remember = bind(d.Remember, call.Name, a.Definition)

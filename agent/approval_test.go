@@ -243,6 +243,22 @@ func TestApproverAnswersInFull(t *testing.T) {
 	}
 }
 
+// L7 T13: an approver learns that a call will not run, because its arguments do not fit.
+func TestApproverLearnsOfMisfit(t *testing.T) {
+	r := newRig(t, agenttest.Completed(item.Call("a", "write", `{"text":"a"}`), item.Call("b", "write", `{"words":"b"}`)), agenttest.Completed(item.Assistant("done")))
+	l := new(ledger)
+	r.agent.Tools = []tool.Tool{l.tool("write")}
+	problems := map[string]string{}
+	r.agent.Policy = agent.Policy{Approver: func(_ context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
+		problems[q.Call.ID] = q.Problem
+		return agent.Decision{Allow: true}, nil
+	}}
+	r.run(item.User("go"))
+	if problems["a"] != "" || !strings.Contains(problems["b"], `missing member "text"`) || len(l.ran) != 1 {
+		t.Errorf("told %q, ran %v", problems, l.ran)
+	}
+}
+
 // A4: without Pause a run that has nobody to ask refuses at once, also what a
 // run before it let wait.
 func TestFailsClosedAfterPause(t *testing.T) {

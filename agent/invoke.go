@@ -50,7 +50,7 @@ func (a *Agent) Invoke(ctx context.Context, s *session.Session, t tool.Tool, cal
 	}
 	seen := ToolCall{tool: t, Session: s.ID(), Call: call, Annotations: tool.AnnotationsOf(t), Started: time.Now()}
 	var by *session.Rule
-	seen.Verdict, by, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()))
+	seen.Verdict, by, _, _ = p.decide(ctx, s.ID(), t, call, seen.Annotations, p.judge(t, call, seen.Annotations, state.Rules()), set)
 	if !seen.Verdict.Allowed {
 		seen.Ended, seen.Failure, seen.Error = time.Now(), tool.NotRun, cmp.Or(seen.Verdict.Reason, nobodyAnswered)
 		return refusedOutcome(&seen), after(ctx, "CallRefused", a.Hooks, callRefused, &seen)

@@ -92,15 +92,25 @@ type typed[In, Out any] struct {
 
 func (t *typed[In, Out]) Definition() item.Tool    { return cloneFunction(&t.def) }
 func (t *typed[In, Out]) Annotations() Annotations { return t.annotations }
-func (t *typed[In, Out]) checksArguments()         {}
+
+func (t *typed[In, Out]) checksArguments(args string) error {
+	_, err := t.read(args)
+	return err
+}
+
+// read decodes the arguments of a call.
+func (t *typed[In, Out]) read(args string) (in In, err error) {
+	if !t.schema.quick(args, &in) {
+		in = *new(In)
+		err = t.schema.decode(t.def.Name, args, &in)
+	}
+	return in, err
+}
 
 func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
-	var in In
-	if !t.schema.quick(call.Arguments, &in) {
-		in = *new(In)
-		if err := t.schema.decode(t.def.Name, call.Arguments, &in); err != nil {
-			return Result{}, err
-		}
+	in, err := t.read(call.Arguments)
+	if err != nil {
+		return Result{}, err
 	}
 	out, err := t.fn(withCall(ctx, call), in)
 	if err == nil {
@@ -227,13 +237,17 @@ func (t *raw) Definition() item.Tool {
 }
 
 func (t *raw) Annotations() Annotations { return t.annotations }
-func (t *raw) checksArguments()         {}
+
+func (t *raw) checksArguments(args string) error {
+	if t.schema == nil {
+		return nil
+	}
+	return t.schema.check(t.name, args)
+}
 
 func (t *raw) Run(ctx context.Context, call Call) (Result, error) {
-	if t.schema != nil {
-		if err := t.schema.check(t.name, call.Arguments); err != nil {
-			return Result{}, err
-		}
+	if err := t.checksArguments(call.Arguments); err != nil {
+		return Result{}, err
 	}
 	return t.fn(ctx, call)
 }

@@ -47,8 +47,11 @@ type readOutput struct {
 }
 
 func (r *readOutput) Annotations() Annotations { return Annotations{ReadOnly: true, Idempotent: true} }
-func (r *readOutput) checksArguments()         {}
 func (r *readOutput) keeps() output.Store      { return r.store }
+
+func (r *readOutput) checksArguments(args string) error {
+	return selfChecked(r.Tool).checksArguments(args)
+}
 
 func (r *readOutput) run(ctx context.Context, in readOutputInput) (Result, error) {
 	limit := min(cmp.Or(in.Limit, PageBytes), MaxPageBytes)

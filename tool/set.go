@@ -38,8 +38,9 @@ type entry struct {
 	schema *schema
 }
 
-// selfChecking marks the tools of this package, whose Run checks arguments.
-type selfChecking interface{ checksArguments() }
+// selfChecking is a tool of this package, whose Run checks arguments. The method returns the error with which Run answers those
+// that do not fit.
+type selfChecking interface{ checksArguments(args string) error }
 
 // keeper is a tool that reads the parts left out of outputs.
 type keeper interface{ keeps() output.Store }
@@ -104,7 +105,7 @@ func newEntry(t Tool) (e *entry, err error) {
 	}
 	f = complete(f, nil)
 	e.def = f
-	if !checksItself(t) {
+	if selfChecked(t) == nil {
 		if e.schema, err = schemaOf(f, nil); err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
@@ -112,20 +113,20 @@ func newEntry(t Tool) (e *entry, err error) {
 	return e, nil
 }
 
-// checksItself reports whether a tool, or the tool that it wraps, checks its arguments
-// and is more lenient than its schema, such as about members that are null.
-func checksItself(t Tool) bool {
+// selfChecked returns the tool, or the tool that it wraps, that checks its arguments
+// and is more lenient than its schema, such as about members that are null; nil if there is none.
+func selfChecked(t Tool) selfChecking {
 	for !nils.Is(t) {
-		if _, ok := t.(selfChecking); ok {
-			return true
+		if own, ok := t.(selfChecking); ok {
+			return own
 		}
 		wrapper, ok := t.(interface{ Unwrap() Tool })
 		if !ok {
-			return false
+			return nil
 		}
 		t = wrapper.Unwrap()
 	}
-	return false
+	return nil
 }
 
 func (s *Set) lookup(name string) *entry {
@@ -247,6 +248,27 @@ var (
 	errNoReturn   = errors.New("the tool ended its goroutine instead of returning")
 	errNilOutcome = errors.New("the tool has not returned")
 )
+
+// CheckArguments returns the [ArgumentsError] with which [Set.Invoke] answers a call, or nil. It runs nothing, and knows nothing
+// of unknown tools, of tools without a schema and of wrappers that change arguments.
+func (s *Set) CheckArguments(call Call) (err error) {
+	defer func() {
+		if recover() != nil { // a type that decodes itself; Invoke reports it
+			err = nil
+		}
+	}()
+	e := s.lookup(call.Name)
+	if e == nil || e.kind != call.Kind {
+		return nil
+	}
+	if e.schema != nil {
+		return e.schema.check(e.name, call.Arguments)
+	}
+	if own := selfChecked(e.tool); own != nil {
+		return own.checksArguments(call.Arguments)
+	}
+	return nil
+}
 
 // Invoke runs one call and returns the output to send. Whatever the call and the
 // tool do, Invoke does not fail, panic or outlast its context by more than [Grace].

@@ -163,7 +163,7 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 	if q.Allows(p.liked...) { // several rules together allow a command
 		return byPerson(agent.Decision{Allow: true}, before), nil
 	}
-	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of)
+	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of).fails(q.Problem)
 	v, err := p.answer(ctx, q, s)
 	if others := new(agent.AnsweredError); err != nil && errors.As(context.Cause(ctx), &others) {
 		fmt.Fprintln(p.err, "   "+saidBy(others.Answer))
@@ -177,6 +177,14 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 func (s shown) of(whose string) shown {
 	if whose != "" {
 		s.lines = append([]shownLine{{mark: "   ", text: "a tool of " + visible(whose)}}, s.lines...)
+	}
+	return s
+}
+
+// fails adds why the call will not run even if it is allowed.
+func (s shown) fails(problem string) shown {
+	if problem != "" {
+		s.add("   ", "its arguments do not fit, so that nothing will run: "+visible(strings.Join(strings.Fields(problem), " ")), red)
 	}
 	return s
 }

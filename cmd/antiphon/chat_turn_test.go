@@ -393,6 +393,23 @@ func TestStoppedIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// TestMisfit proves that a question says that the call will not run because its arguments do not fit, and that going back does not list
+// such a call among what cannot be taken back.
+func TestMisfit(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  call find_and_replace {\"path\": \"a.txt\"}\n\nturn\n  say Yes.\n")
+	d.who = newPerson(stdio{in: strings.NewReader("y\n"), err: screen})
+	if err := d.turn(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	if got := screen.String(); !strings.Contains(got, `its arguments do not fit, so that nothing will run: `) {
+		t.Errorf("the question is\n%s", got)
+	}
+	found, err := d.after(t.Context(), 0)
+	if err != nil || len(found.lost) > 0 {
+		t.Errorf("%q, %v", found.lost, err)
+	}
+}
+
 // TestKeysInPlainMode proves that where nothing is redrawn, no keys are listed that do nothing there.
 func TestKeysInPlainMode(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")

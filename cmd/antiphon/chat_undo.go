@@ -262,6 +262,7 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 		id     string
 		call   *agent.KnownCall
 		failed bool
+		output string
 	}
 	var ran []started
 	for e := range t.host.Session.Entries() {
@@ -281,7 +282,7 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 			}
 		case session.CallOutput:
 			if i := slices.IndexFunc(ran, func(r started) bool { return r.id == b.CallID }); i >= 0 {
-				ran[i].failed = b.Failed
+				ran[i].failed, ran[i].output = b.Failed, inWords(b.Item)
 			}
 		}
 	}
@@ -295,6 +296,8 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 			reads := known && tool.AnnotationsOf(one).ReadOnly
 			// A tool that says what it writes to writes nothing if it fails.
 			failed := r.failed && len(writtenBy(one, tool.Call{ID: r.id, Name: r.call.Tool, Arguments: r.call.Arguments})) > 0
+			as := tool.Call{ID: r.id, Name: r.call.Tool, Arguments: r.call.Arguments}
+			failed = failed || r.failed && strings.Contains(r.output, "The tool was not run.") && set.CheckArguments(as) != nil
 			if !noted[r.id] && !reads && !failed {
 				found.lost = append(found.lost, r.call.Tool+" "+r.call.Arguments)
 			}

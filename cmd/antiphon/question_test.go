@@ -172,7 +172,7 @@ func TestAskAboutDeclaredCommand(t *testing.T) {
 		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
 		`{"arguments":["one\ntwo"]}`:                {"?? log\n", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
 		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
-		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   asked because a rule asks about log\n   y: run it, once\n"},
+		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   its arguments do not fit, so that nothing will run: ", "\n   asked because a rule asks about log\n   y: run it, once\n"},
 	} {
 		log := commanding{tool.Must("log", "Logs.", func(context.Context, struct {
 			Arguments []string `json:"arguments,omitzero"`
