@@ -62,10 +62,11 @@
 // [Agent.Compact].
 //
 // A client repeats only an unchanged request, and only before any of its reply
-// arrived. The loop asks again in a few cases, before any output and with something
-// left out: reasoning that the endpoint cannot read, an item that it refuses and, if
-// [Compaction] is on, older items of a history that it finds too long. These are
-// recorded decisions; the first two draw on the client's retry budget.
+// arrived. The loop asks again, before any output and with a changed request, in the
+// cases that docs/endpoints.md lists: without reasoning that the endpoint cannot
+// read, with a marker in place of an item that it refuses and, if [Compaction] is
+// on, without older items of a history that it finds too long. These are recorded
+// decisions; the first two draw on the client's retry budget.
 //
 // Near the end of the model's context a run can send a summary in place of older
 // items; see [Compaction], [Agent.Compact] and [Restore]. Content that a tool reads

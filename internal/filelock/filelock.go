@@ -116,7 +116,7 @@ func take(path string) (*Lock, error) {
 	if err := isLock(f, path); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := errors.Join(f.Truncate(0), writeAt(f, self()+"\n")); err != nil {
+	if err := errors.Join(f.Truncate(0), writeAt(f, Self()+"\n")); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{file: f, path: path}, nil
@@ -193,8 +193,8 @@ func same(f *os.File, name string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(open, named)
 }
 
-// self names this process.
-func self() string {
+// Self names this process, for the error that other processes report.
+func Self() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "an unnamed host"

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -117,7 +118,7 @@ func (s *Store) takeLease(ctx context.Context, one *hold, owner string) error {
 	for {
 		asked := time.Now()
 		var setting string
-		err := s.reads.row(ctx, takeLease, one.ID, self(), owner, s.lease.Milliseconds(), dead).Scan(&one.Epoch, &setting)
+		err := s.reads.row(ctx, takeLease, one.ID, filelock.Self(), owner, s.lease.Milliseconds(), dead).Scan(&one.Epoch, &setting)
 		one.asked = asked
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err

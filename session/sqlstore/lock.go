@@ -30,15 +30,6 @@ func lockKey(parts ...string) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]))
 }
 
-// self describes this process, for the error that other processes report.
-func self() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "an unnamed host"
-	}
-	return fmt.Sprintf("process %d on %s", os.Getpid(), host)
-}
-
 // busy returns the error for a session that who has locked.
 func busy(who string) error {
 	return fmt.Errorf("%w: %s\n  hint: end it or wait for it; to try something else, fork the session", session.ErrBusy, strings.TrimSpace(who))
