@@ -458,6 +458,7 @@ func TestNonsensePlan(t *testing.T) {
 		"Marshal":       plan.Marshal,
 		"Plus":          plan.Plus,
 		"ServerOf":      plan.ServerOf,
+		"FailedOutput":  plan.FailedOutput,
 		"Suggest":       plan.Suggest,
 		"ToolName":      plan.ToolName,
 		"Unmarshal":     plan.Unmarshal,
