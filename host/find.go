@@ -129,6 +129,9 @@ func (e *AmbiguousError) Error() string {
 // one.
 func similar(ctx context.Context, in session.Catalog, name string) (list []session.Info, err error) {
 	for info, err := range in.List(ctx, session.Query{Archived: true, Limit: maxLooked}) {
+		if errors.Is(err, session.ErrDamaged) { // a row that cannot be read, behind all others
+			break
+		}
 		if err != nil {
 			return nil, err
 		}

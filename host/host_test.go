@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -426,5 +427,40 @@ func TestForkIsOneWrite(t *testing.T) {
 	}
 	if open := view.Open(); len(open) != 1 || open[0].Verdict != nil {
 		t.Errorf("open: %v", open)
+	}
+}
+
+// spoilt is a store with a row that cannot be read, which a list tells behind all others.
+type spoilt struct{ store.Store }
+
+func (s spoilt) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		for info, err := range s.Store.List(ctx, q) {
+			if !yield(info, err) {
+				return
+			}
+		}
+		if q.Limit != 1 && q.Name == "" {
+			yield(session.Info{}, &session.Damage{Place: "a row", Problem: "it is damaged"})
+		}
+	}
+}
+
+// TestDamagedRow: a session that cannot be read keeps no other from being begun or forked. J8
+func TestDamagedRow(t *testing.T) {
+	s := opened(t)
+	h, err := host.Open(t.Context(), host.Config{File: reader(t, ""), Store: spoilt{s}, Session: "work", FrontEnd: host.FrontEnd{Notify: new(notices).add}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Run(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+	info := h.Info
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	if made, err := host.Fork(t.Context(), spoilt{s}, info, 1, ""); err != nil || made.Name != "work-2" {
+		t.Errorf("%v, %v", made, err)
 	}
 }

@@ -137,9 +137,7 @@ func (h *Host) beginWith(ctx context.Context, options agentfile.Options, path st
 		h.tellOf(NoticeContinues, info, "continues %s, %s", called(info), many(len(h.earlier), "entry", "entries"))
 		return nil
 	}
-	if err := h.tellNew(ctx, path); err != nil {
-		return err
-	}
+	h.tellNew(ctx, path)
 	_, err = h.Session.Append(ctx, h.File.Log()...)
 	return err
 }
@@ -163,37 +161,33 @@ const (
 // tellNew reports that a session begins, and names others that may have been meant:
 // sessions of another file with the same name, for example of a file that was moved,
 // and sessions of the same file with a similar name. U7
-func (h *Host) tellNew(ctx context.Context, path string) error {
+func (h *Host) tellNew(ctx context.Context, path string) {
 	if h.cfg.Notify == nil {
-		return nil
+		return
 	}
 	h.tellOf(NoticeNew, h.Info, "new session %s", called(h.Info))
 	if h.Info.Name == "" { // nobody has named it, so no other was meant
-		return nil
+		return
 	}
 	left := maxNearby
-	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) error {
+	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) {
 		for info, err := range h.Store.List(ctx, q) {
-			if err != nil {
-				return err
+			if err != nil { // a hint is not worth more
+				return
 			}
 			if info.ID == h.Info.ID || !meant(info) {
 				continue
 			}
 			if left--; left < 0 {
-				return nil
+				return
 			}
 			h.tellOf(kind, info, "there is also %s of %s, with %s", called(info), of(info), many(int(info.Entries), "entry", "entries"))
 		}
-		return nil
 	}
 	name, owner := h.cfg.Session, h.cfg.Owner
-	err := look(NoticeSameName, session.Query{Name: name, Owner: owner},
+	look(NoticeSameName, session.Query{Name: name, Owner: owner},
 		func(i session.Info) bool { return i.Path != path }, func(i session.Info) string { return cmp.Or(i.Path, "no file") })
-	if err != nil {
-		return err
-	}
-	return look(NoticeNearName, session.Query{Path: path, Owner: owner, Limit: maxLooked},
+	look(NoticeNearName, session.Query{Path: path, Owner: owner, Limit: maxLooked},
 		func(i session.Info) bool { return Nearly(i.Name, name) }, func(session.Info) string { return "this file" })
 }
 

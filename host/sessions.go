@@ -75,6 +75,9 @@ func forkOf(ctx context.Context, in store.Store, from string, at int64, id strin
 func freeName(ctx context.Context, in store.Store, info session.Info) (string, error) {
 	used := map[string]bool{}
 	for other, err := range in.List(ctx, session.Query{Path: info.Path}) {
+		if errors.Is(err, session.ErrDamaged) { // if it has the name, Rename says so
+			break
+		}
 		if err != nil {
 			return "", err
 		}

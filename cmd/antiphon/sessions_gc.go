@@ -128,6 +128,10 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 	const waits = "has something in its inbox that somebody said"
 	var list []session.Info
 	for info, err := range store.List(ctx, session.Query{Archived: true}) {
+		if errors.Is(err, session.ErrDamaged) { // it hides no other
+			fmt.Fprintf(std.err, "antiphon: a session stays: %s\n", printable(err.Error()))
+			break
+		}
 		if err != nil {
 			return out, err
 		}

@@ -842,6 +842,31 @@ func TestQueueServedElsewhere(t *testing.T) {
 	}
 }
 
+// spoilt is a store with a row that cannot be read, which a list tells behind all others.
+type spoilt struct{ queues }
+
+func (s spoilt) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		for info, err := range s.queues.List(ctx, q) {
+			if !yield(info, err) {
+				return
+			}
+		}
+		yield(session.Info{}, &session.Damage{Problem: "its row is damaged"})
+	}
+}
+
+// A session that cannot be read keeps no response from being taken up. J8
+func TestUnfinishedDamaged(t *testing.T) {
+	h := queued(t, "", "turn\n  say Yes.\n", nil)
+	h.left(h.create(background).ID)
+	b := alone(t, h.dir)
+	b.Queue, b.Store = true, spoilt{h.store}
+	if ids, err := b.Unfinished(t.Context()); len(ids) != 1 || !errors.Is(err, session.ErrDamaged) {
+		t.Errorf("%q, %v", ids, err)
+	}
+}
+
 // The same on the server of .ci/postgres.
 func TestQueueOnPostgres(t *testing.T) {
 	postgresHost(t)

@@ -21,8 +21,8 @@ func (b *Backend) Recover(ctx context.Context) {
 	var list []session.Info
 	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tag}, Owner: b.owner(), Limit: maxRecovered}) {
 		if err != nil {
-			b.report(err)
-			return
+			b.report(err) // of a row that cannot be read, behind all others
+			break
 		}
 		list = append(list, info)
 	}

@@ -55,18 +55,18 @@ func keptRequest(r *server.Request) (jsontext.Value, error) {
 	return jsontext.Value(object.JSON()), err
 }
 
-// Unfinished implements [server.Resumer].
+// Unfinished implements [server.Resumer]. A session that cannot be read hides no other.
 func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 	var list []session.Info
+	var problems []error
 	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagBackground}, Owner: b.owner()}) {
 		if err != nil {
-			return nil, err
+			problems = append(problems, err)
+			break
 		}
 		list = append(list, info)
 	}
-	if err := b.sweep(ctx); err != nil {
-		return nil, err
-	}
+	problems = append(problems, b.sweep(ctx))
 	now, there := time.Now(), make(map[string]bool, len(list))
 	for _, info := range list {
 		there[info.ID] = true
@@ -83,19 +83,18 @@ func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 			continue
 		}
 		if err != nil {
-			return ids, err
+			problems = append(problems, err)
+			continue
 		}
 		id, err := b.unfinished(ctx, s.Log())
-		if err != nil {
-			return ids, err
-		}
 		if id != "" {
 			ids = append(ids, id)
-		} else if err := b.unmark(ctx, s); err != nil {
-			return ids, err
+		} else if err == nil {
+			err = b.unmark(ctx, s)
 		}
+		problems = append(problems, err)
 	}
-	return ids, nil
+	return ids, errors.Join(problems...)
 }
 
 // streams reports whether a request is for a stream.

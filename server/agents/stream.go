@@ -293,13 +293,12 @@ func (b *Backend) sweep(ctx context.Context) error {
 	if !due {
 		return nil
 	}
-	if err := cmp.Or(b.book().Sweep(ctx, now), b.uploads().Sweep(ctx, now)); err != nil {
-		return err
-	}
+	problem := errors.Join(b.book().Sweep(ctx, now), b.uploads().Sweep(ctx, now))
 	var old []string
 	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagEvents}, Owner: b.owner(), Nested: true}) {
-		if err != nil {
-			return err
+		if err != nil { // of a row that cannot be read, behind all others
+			problem = errors.Join(problem, err)
+			break
 		}
 		if now.Sub(info.Updated) > cmp.Or(b.KeepStreams, keepEvents) {
 			old = append(old, info.ID)
@@ -310,10 +309,10 @@ func (b *Backend) sweep(ctx context.Context) error {
 			continue
 		}
 		if err := b.store().Delete(ctx, name); err != nil && !errors.Is(err, session.ErrNotFound) {
-			return err
+			problem = errors.Join(problem, err)
 		}
 	}
-	return nil
+	return problem
 }
 
 // broken records the item that the model had not ended when the server of a response did,

@@ -154,18 +154,25 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	q.Limit = int(limit) + 1
 	page := Page{Object: "list", Data: []Session{}}
 	var infos []session.Info
+	hidden := false
 	for info, err := range h.Store.List(r.Context(), q) {
 		if errors.Is(err, session.ErrBadCursor) {
 			return server.Invalid("invalid_value", "after", "'after' is not the cursor of a list: %v.", session.ErrBadCursor)
+		}
+		if errors.Is(err, session.ErrDamaged) { // a row that cannot be read hides no other; it is told behind them
+			if hidden = true; h.Log != nil {
+				h.Log(err)
+			}
+			break
 		}
 		if err != nil {
 			return err
 		}
 		infos = append(infos, info) // a list may hold a connection of the store
 	}
-	if len(infos) > int(limit) {
-		infos = infos[:limit]
-		page.Next = infos[limit-1].Cursor
+	if most := int(limit); len(infos) > most || hidden && len(infos) == most { // it may have stood in the place of a further one
+		infos = infos[:most]
+		page.Next = infos[most-1].Cursor
 	}
 	for _, info := range infos {
 		s, err := h.describe(r.Context(), info)

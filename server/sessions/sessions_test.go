@@ -9,12 +9,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -439,5 +441,60 @@ func TestSilence(t *testing.T) {
 	}
 	if comments < 4 {
 		t.Error(comments, read.Err())
+	}
+}
+
+// spoilt is a store with a session that cannot be read. It takes a place in a list, and is told behind all others.
+type spoilt struct{ *sqlstore.Store }
+
+func (s spoilt) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	return func(yield func(session.Info, error) bool) {
+		var damage error
+		for info, err := range s.Store.List(ctx, q) {
+			if info.ID == "s2" {
+				damage = &session.Damage{Session: "s2", Problem: "its row is damaged"}
+			} else if !yield(info, err) {
+				return
+			}
+		}
+		if damage != nil {
+			yield(session.Info{}, damage)
+		}
+	}
+}
+
+// A session that cannot be read hides no other, on whatever page it would be. J8
+func TestListDamaged(t *testing.T) {
+	var told atomic.Int64
+	w := serving(t, func(h *sessions.Handler) {
+		h.Store, h.Log = spoilt{h.Store.(*sqlstore.Store)}, func(err error) {
+			if errors.Is(err, session.ErrDamaged) {
+				told.Add(1)
+			}
+		}
+	})
+	for i := range 5 {
+		if err := w.in.Create(t.Context(), session.Info{ID: fmt.Sprint("s", i), Owner: shop}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for size := 2; size < 7; size++ {
+		seen := map[string]bool{}
+		for after, pages := "", 0; pages == 0 || after != ""; pages++ {
+			page, err := w.as("reader").List(t.Context(), after, size)
+			if err != nil || len(page.Data) > size || pages > 5 {
+				t.Fatalf("%d a page: %+v %v", size, page, err)
+			}
+			for _, s := range page.Data {
+				seen[s.ID] = true
+			}
+			after = page.Next
+		}
+		if len(seen) != 4 {
+			t.Errorf("%d a page: %v", size, seen)
+		}
+	}
+	if told.Load() == 0 {
+		t.Error("nobody is told of the damage")
 	}
 }

@@ -192,8 +192,8 @@ func (k Files) Files(ctx context.Context) iter.Seq2[server.File, error] {
 // sessions returns the sessions of files.
 func (k Files) sessions(ctx context.Context) (list []session.Info, err error) {
 	for info, err := range k.In.List(ctx, session.Query{Tags: []string{tagFiles}, Owner: k.Owner, Archived: true}) {
-		if err != nil {
-			return nil, err
+		if err != nil { // of a row that cannot be read, behind all others
+			return list, err
 		}
 		list = append(list, info)
 	}
@@ -215,10 +215,7 @@ func (k Files) DeleteFile(ctx context.Context, id string) error {
 
 // Sweep removes files that have expired, and those that a server which ended had begun.
 func (k Files) Sweep(ctx context.Context, now time.Time) error {
-	list, err := k.sessions(ctx)
-	if err != nil {
-		return err
-	}
+	list, problem := k.sessions(ctx)
 	for _, in := range list {
 		switch {
 		case in.Entries == 0 && (in.Updated.IsZero() || now.Sub(in.Updated) < maxUpload):
@@ -229,14 +226,15 @@ func (k Files) Sweep(ctx context.Context, now time.Time) error {
 			if _, _, err := k.read(ctx, in.ID); err == nil {
 				continue
 			} else if !errors.Is(err, server.ErrNotFound) {
-				return err
+				problem = errors.Join(problem, err)
+				continue
 			}
 		}
 		if err := k.In.Delete(ctx, in.ID); err != nil && !errors.Is(err, session.ErrNotFound) {
-			return err
+			problem = errors.Join(problem, err)
 		}
 	}
-	return nil
+	return problem
 }
 
 var _ server.Filer = Files{}

@@ -201,20 +201,20 @@ func (b *Book) keep() time.Duration { return cmp.Or(b.Keep, 24*time.Hour) }
 // Sweep removes the sessions of old keys.
 func (b *Book) Sweep(ctx context.Context, now time.Time) error {
 	var old []string
+	var problem error
 	for info, err := range b.In.List(ctx, session.Query{Tags: []string{b.Tag}, Owner: b.Owner, Archived: true}) {
-		if err != nil {
-			return err
+		if err != nil { // of a row that cannot be read, behind all others
+			problem = err
+			break
 		}
 		if b.old(info, now) && strings.HasPrefix(info.ID, b.Prefix) {
 			old = append(old, info.ID)
 		}
 	}
 	for _, in := range old {
-		if err := b.remove(ctx, in, now); err != nil {
-			return err
-		}
+		problem = errors.Join(problem, b.remove(ctx, in, now))
 	}
-	return nil
+	return problem
 }
 
 // old reports whether a key is forgotten. A store in memory has no times.

@@ -236,6 +236,10 @@ func (s *Sender) due(ctx context.Context, waiting []session.Info) ([]session.Inf
 		if ctx.Err() != nil {
 			return nil, nil
 		}
+		if errors.Is(err, session.ErrDamaged) { // behind all others
+			s.Log(fmt.Errorf("webhooks: %w", err))
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
