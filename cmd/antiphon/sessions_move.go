@@ -134,7 +134,7 @@ func (m *mover) ask(ctx context.Context, s *session.Session, run int64, holder s
 	if _, err := s.Deliver(ctx, d); err != nil {
 		return err
 	}
-	say("asked %s to end its run of %s", holder, m.info.ID)
+	say("asked for the end of the run of %s, held by %s", m.info.ID, holder)
 	return nil
 }
 
@@ -258,6 +258,9 @@ func (c *takeCommand) Run(ctx context.Context, std stdio, env environment, all *
 			case err == nil:
 				return answeredHere(ctx, in, info.ID, taken)
 			}
+			if errors.Is(err, errMovedOn) {
+				return err
+			}
 			fmt.Fprintf(std.err, "antiphon: the session stays with you; antiphon sessions detach %s leaves it to workers\n", quoted(cmp.Or(info.Name, info.ID)))
 			return err
 		}
@@ -296,7 +299,9 @@ func moveWork(ctx context.Context, in keeper, id string, to queue.State, why str
 	}
 }
 
+var errMovedOn = errors.New("the run has ended here, and the session goes on elsewhere")
+
 // movedAway is how a run ends whose session goes on elsewhere.
 func movedAway(why string) error {
-	return &exitError{exitLimit, fmt.Errorf("the run has ended here, and the session goes on elsewhere: %s", why)}
+	return &exitError{exitLimit, fmt.Errorf("%w: %s", errMovedOn, why)}
 }

@@ -143,7 +143,7 @@ func detached(t *testing.T, store, killed string) {
 	terminal := m.start(t, slices.Concat([]string{"run", m.file, "--session", "talk"}, m.flags, m.turns)...)
 	m.reached(t, terminal)
 	command := m.start(t, "sessions", "detach", "talk", "--store", store)
-	command.until(t, "asked process ")
+	command.until(t, "asked for the end of the run of talk-")
 	const goesOn, handed = "workers go on with it", "the session goes on elsewhere: handed over to workers by "
 	switch killed {
 	case "the terminal":
@@ -194,7 +194,7 @@ func takenOver(t *testing.T, store, killed string) {
 	worker := m.start(t, m.worker()...)
 	m.reached(t, worker)
 	command := m.start(t, append([]string{"sessions", "take", "talk"}, m.flags...)...)
-	command.until(t, "asked process ")
+	command.until(t, "asked for the end of the run of talk-")
 	switch killed {
 	case "the worker":
 		worker.signal(t, syscall.SIGKILL)
@@ -226,6 +226,27 @@ func takenOver(t *testing.T, store, killed string) {
 		want(t, worker, 0, "")
 	}
 	m.ended(t, 2)
+}
+
+// A terminal that took a session, and loses it to another one, says only where it goes on.
+func TestTakenAndDetached(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: starts processes")
+	}
+	m := newMoving(t, filepath.Join(t.TempDir(), "s.db"))
+	if o := program(t, "work", "submit", m.file, "talk", "--store", m.store); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	terminal := m.start(t, append([]string{"sessions", "take", "talk"}, m.flags...)...)
+	m.reached(t, terminal)
+	command := m.start(t, "sessions", "detach", "talk", "--store", m.store)
+	command.until(t, "asked for the end of the run of talk-")
+	close(m.gate)
+	const stays = "the session stays with you"
+	if code, said := terminal.wait(t); code != exitLimit || !strings.Contains(said, "the session goes on elsewhere: handed over to workers by ") || strings.Contains(said, stays) {
+		t.Errorf("exit code %d\n%s", code, said)
+	}
+	want(t, command, 0, "workers go on with it")
 }
 
 // What a model wrote as arguments cannot begin a line that looks like the program's own.
