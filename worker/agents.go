@@ -162,6 +162,20 @@ func (a *Agents) open(d agentfile.Definition, workspace, usual string) (path str
 	}, nil
 }
 
+// withoutFolders takes the folders of definitions from the paths in a text.
+func (a *Agents) withoutFolders(text string) string {
+	const slash, hash = string(filepath.Separator), 2 * len(session.Hash{}) // in digits
+	parts := strings.Split(text, a.Folder+slash)
+	for i, part := range parts[1:] {
+		if len(part) > hash && part[hash:][:1] == slash {
+			parts[i+1] = part[hash+1:]
+		} else {
+			parts[i+1] = a.Folder + slash + part
+		}
+	}
+	return strings.Join(parts, "")
+}
+
 // definitionError means that the store has no usable definition with a hash.
 type definitionError struct{ err error }
 

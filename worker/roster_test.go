@@ -5,6 +5,7 @@ package worker_test
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -169,7 +170,7 @@ func TestKeysAreLabels(t *testing.T) {
 	j.Config.Store, j.Config.Session, j.Needs = s.kept, "ben", []string{"key=" + s.server.URL}
 	other := s.submit(j).Session.ID
 	defer s.runs(s.a)()
-	s.becomes(id, queue.Parked, `needs a worker with an endpoint for it; here, no endpoint is configured for the model "m"`)
+	s.becomes(id, queue.Parked, `needs a worker with an endpoint for it; here, no endpoint is configured for the model "m", which `+filepath.Base(s.file)+` names`)
 	s.becomes(other, queue.Parked, "needs a worker with the labels key="+s.server.URL)
 	end := sync.OnceFunc(s.runs(s.b))
 	defer end()

@@ -310,13 +310,17 @@ func (w *Worker) after(attempt int, failure error) time.Duration {
 }
 
 // sayable returns the text of an error for the queue and the log: without secrets, on one
-// line and not long.
+// line and not long. People do not know the worker's copies of their files, so the names of these
+// are left without the folder.
 func (w *Worker) sayable(err error) string {
 	if err == nil {
 		return ""
 	}
 	const most = 500
 	text := strings.Join(strings.Fields(w.Config.Environment.Hide(err.Error())), " ")
+	if w.Agents != nil {
+		text = w.Agents.withoutFolders(text)
+	}
 	if runes := []rune(text); len(runes) > most {
 		text = string(runes[:most]) + "…"
 	}

@@ -26,6 +26,11 @@ type deliverFlags struct {
 	Key string `placeholder:"KEY" help:"Names the delivery, so that a second one with the same key and content counts once. Default: a new key."`
 }
 
+// keyUsed is the error about a --key with which something else was said.
+func keyUsed(key string) error {
+	return usage(fmt.Errorf("--key %s: %w\n  hint: give what you said before, or another key", quoted(key), session.ErrKeyUsed))
+}
+
 // deliver leaves bodies for a session and says what became of them.
 func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsCommand, store keeper, info session.Info, d session.Delivery, what string) error {
 	s, err := session.Open(ctx, store, info.ID)
@@ -45,7 +50,7 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	receipt, err := s.Deliver(ctx, d)
 	switch {
 	case errors.Is(err, session.ErrKeyUsed):
-		return usage(fmt.Errorf("--key %s: %w\n  hint: give what you said before, or another key", quoted(f.Key), session.ErrKeyUsed))
+		return keyUsed(f.Key)
 	case errors.Is(err, errors.ErrUnsupported):
 		return usage(err)
 	case err != nil:

@@ -422,10 +422,12 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 	return all.opened(ctx, env, true, func(in keeper) error {
 		j.Config.Store = in
 		r, err := worker.Submit(ctx, j)
-		if errors.Is(err, errors.ErrUnsupported) {
-			err = usage(err)
-		}
-		if err != nil {
+		switch {
+		case errors.Is(err, session.ErrKeyUsed):
+			return keyUsed(c.Key)
+		case errors.Is(err, errors.ErrUnsupported):
+			return usage(err)
+		case err != nil:
 			return err
 		}
 		value := struct {

@@ -67,6 +67,7 @@ func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *
 		if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
 			return err
 		}
+		fmt.Fprintf(std.err, "antiphon: workers send nothing to %s until antiphon work retry --endpoint %s\n", visible(c.Endpoint), quoted(c.Endpoint))
 		reason = stoppedEndpoint(c.Endpoint) + ": " + why
 		there = func(w queue.Work) bool { return w.State == queue.Running && w.Endpoint == c.Endpoint }
 	}
