@@ -5,6 +5,9 @@ package agents
 
 import "time"
 
+// Busy reports whether a response is being made in a session here.
+func (b *Backend) Busy(in string) bool { return b.busy(in) }
+
 // LookAgain lets the next Unfinished look at sessions that others write to.
 func (b *Backend) LookAgain() {
 	b.mu.Lock()

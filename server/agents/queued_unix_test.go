@@ -343,15 +343,19 @@ func TestQueueCancelKeys(t *testing.T) {
 // A response does not begin while it is not certain that no request to stop waits that was for an earlier one.
 func TestQueueInboxUnread(t *testing.T) {
 	var q *brokenEnd
+	var backend *agents.Backend
 	h := queued(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
 		q = &brokenEnd{queues: b.Store.(queues), inbox: true}
-		b.Store = q
+		b.Store, backend = q, b
 	})
 	r := h.create(background)
 	h.left(r.ID)
 	h.cancel(r.ID)
 	h.done(r.ID)
 	r = h.ended(r.ID)
+	for backend.Busy(sessionOf(r.ID)) { // a moment longer, and would make a fork
+		time.Sleep(time.Millisecond)
+	}
 	q.gone.Store(true)
 	q.broken.Store(true)
 	next := `{"model":"it","input":"y","background":true,"previous_response_id":"` + r.ID + `"}`
