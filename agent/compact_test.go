@@ -319,7 +319,7 @@ func TestCancelledCompaction(t *testing.T) {
 	a := compacting(m)
 	s := session.New()
 	res, err := a.Run(ctx, s, item.User("q"))
-	if !errors.Is(err, stop) || res.Why != agent.StopCancelled {
+	if !errors.Is(err, stop) || res.Why != agent.StopCancelled || res.Detail != stop.Error() {
 		t.Fatal(res.Why, err)
 	}
 	if done := bodies[session.Compacted](s); len(done) > 0 {

@@ -573,11 +573,14 @@ func (r *Run) arrivals(ctx context.Context) error {
 	// A subagent may notice the deadline before the context of this run does.
 	late := !r.until.IsZero() && !time.Now().Before(r.until)
 	if (ended || late) && (asked.Why == "" || asked.AfterTurn) {
-		why := StopMaxTime
-		if ended && !errors.Is(context.Cause(ctx), errMaxTime) {
-			why = StopCancelled
+		ask := session.StopAsked{Why: string(StopMaxTime)}
+		if cause := context.Cause(ctx); ended && !errors.Is(cause, errMaxTime) {
+			ask.Why = string(StopCancelled)
+			if !errors.Is(cause, ctx.Err()) { // the caller says why
+				ask.Detail = cause.Error()
+			}
 		}
-		bodies = append(bodies, session.StopAsked{Why: string(why)})
+		bodies = append(bodies, ask)
 	}
 	if len(bodies) == 0 {
 		return nil

@@ -113,8 +113,9 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*a
 // finish says in the queue how a run ended. If the session was lost, or somebody parked
 // the work, the queue knows better. Moved is why the session goes on elsewhere, if it does.
 func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agent.Result, failure error, log func(string, ...any)) {
-	if errors.Is(failure, session.ErrLost) || errors.Is(context.Cause(ctx), errParked) {
-		log("work left", "reason", p.sayable(cmp.Or(failure, context.Cause(ctx))))
+	cause := context.Cause(ctx)
+	if errors.Is(failure, session.ErrLost) || errors.Is(cause, errElsewhere) || errors.As(cause, new(*parkedError)) {
+		log("work left", "reason", p.sayable(cmp.Or(failure, cause)))
 		if errors.Is(failure, session.ErrLost) {
 			p.tally(func(c *Counts) { c.Lost++ })
 		}

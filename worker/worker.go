@@ -209,9 +209,14 @@ type running struct {
 
 // Causes of the end of a run's context.
 var (
-	errDrained = errors.New("the worker stops")
-	errParked  = errors.New("the work was parked, or another worker has it")
+	errDrained   = errors.New("the worker stops")
+	errElsewhere = errors.New("another worker has it, or its session was deleted")
 )
+
+// parkedError is the cause of the end of a run whose work somebody parked.
+type parkedError struct{ reason string }
+
+func (e *parkedError) Error() string { return "parked: " + e.reason }
 
 func (w *Worker) work(ctx context.Context, once bool) error {
 	if w.stage == nil && (w.Agents == nil || w.Agents.Agreed == nil || w.Agents.Folder == "") {
@@ -384,8 +389,11 @@ func (p *pool) stopParked(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !known || w.State != queue.Running || w.Claim != r.work.Claim {
-			r.cancel(errParked) // or it has just ended, and cancelling it changes nothing
+		switch { // or it has just ended, and cancelling it changes nothing
+		case known && w.State == queue.Parked:
+			r.cancel(&parkedError{w.Reason})
+		case !known || w.State != queue.Running || w.Claim != r.work.Claim:
+			r.cancel(errElsewhere)
 		}
 	}
 	return nil

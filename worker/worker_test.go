@@ -920,7 +920,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// Work that an operator parks stops, and stays parked.
+// Work that an operator parks stops, and stays parked. Its log says why.
 func TestParkedWhileItRuns(t *testing.T) {
 	r := newRig(t, head+"<tool name=\"append_to_file\" approval=\"allow\"/>\n", note)
 	r.agree(r.work)
@@ -941,6 +941,18 @@ func TestParkedWhileItRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.is(id, queue.Parked, "the operator looks at it")
+	var last session.Stopped
+	for e, err := range r.store.Load(t.Context(), id, 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b, ok := e.Body.(session.Stopped); ok {
+			last = b
+		}
+	}
+	if want := (session.Stopped{Why: string(agent.StopCancelled), Detail: "parked: the operator looks at it"}); last != want {
+		t.Errorf("its log says %+v, want %+v", last, want)
+	}
 }
 
 // A session that somebody has open is left to them.

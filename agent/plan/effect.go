@@ -103,8 +103,10 @@ const (
 	StopNotYet StopReason = "not_yet"
 	// StopVetoed means that a hook or a guard objected or failed, or that the agent's
 	// ToolSource returned an error.
-	StopVetoed    StopReason = "vetoed"
-	StopCancelled StopReason = "cancelled" // the context ended, or the caller stopped ranging over the events
+	StopVetoed StopReason = "vetoed"
+	// StopCancelled means that the context ended, or that the caller stopped ranging over the
+	// events. The detail is the cause of the context, if its caller gave one.
+	StopCancelled StopReason = "cancelled"
 	// StopRequested means that somebody asked the run to stop: by Run.StopAfterTurn, or by
 	// a session.StopAsked in the inbox, such as that of antiphon sessions stop.
 	StopRequested     StopReason = "stopped"
