@@ -57,6 +57,7 @@ func TestStore(t *testing.T, open func(t *testing.T) session.Store) {
 		{"turns of tenants", testQueueTurns},
 		{"caps of tenants", testQueueCap},
 		{"queue and deletion", testQueueDelete},
+		{"queue read at once", testQueueRead},
 		{"queue of a nested session", testQueueNested},
 		{"queue of a nested session with a sender", testQueueNestedRace},
 		{"queue with many workers", testQueueRace},

@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -370,6 +372,30 @@ func testQueueCap(t *testing.T, s session.Store) {
 	}
 	if _, err := try("ben"); err != nil {
 		t.Errorf("another tenant: %v", err)
+	}
+}
+
+// The work of several sessions is read at once as one by one, without those that have none.
+func testQueueRead(t *testing.T, s session.Store) {
+	q := has[keeper](t, s)
+	r, ok := s.(queue.Reader)
+	if !ok {
+		t.Skipf("%T reads no work of several sessions at once", s)
+	}
+	const strange = "c \"',\\%\U0001F600"
+	enqueue(t, q, queue.Work{Session: "a", Needs: []string{"gpu"}}, queue.Work{Session: "b"}, queue.Work{Session: strange, Tenant: "t"})
+	begin(t, q, "a")
+	put(t, q, "idle", 0, said("hello"))
+	list, err := r.WorkOf(t.Context(), []string{"a", strange, "idle", "nobody", "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.SortFunc(list, func(a, b queue.Work) int { return strings.Compare(a.Session, b.Session) })
+	if want := []queue.Work{workOf(t, q, "a"), workOf(t, q, strange)}; !reflect.DeepEqual(list, want) {
+		t.Errorf("%+v, want %+v", list, want)
+	}
+	if list, err = r.WorkOf(t.Context(), nil); err != nil || len(list) > 0 {
+		t.Errorf("of no session: %+v, %v", list, err)
 	}
 }
 

@@ -223,6 +223,31 @@ func workOf(ctx context.Context, q queue.Queue, id string) (queue.Work, bool, er
 	return w, err == nil, err
 }
 
+// worksOf returns the work of sessions by their ids, if possible in one read.
+func worksOf(ctx context.Context, q queue.Queue, ids []string) (works map[string]queue.Work, err error) {
+	works = map[string]queue.Work{}
+	if len(ids) == 0 {
+		return works, nil
+	}
+	if r, ok := q.(queue.Reader); ok {
+		list, err := r.WorkOf(ctx, ids)
+		for _, w := range list {
+			works[w.Session] = w
+		}
+		return works, err
+	}
+	for _, id := range ids {
+		w, known, err := workOf(ctx, q, id)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			works[id] = w
+		}
+	}
+	return works, nil
+}
+
 // sessionOf returns the session that an order names, and makes it unless it
 // exists. Its id follows from the names, so that callers that make it at once make one.
 func sessionOf(ctx context.Context, in store.Store, o *order) (session.Info, error) {

@@ -378,18 +378,19 @@ func (p *pool) count() int {
 func (p *pool) stopParked(ctx context.Context) error {
 	p.mu.Lock()
 	var ours []running // as they are now
+	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(p.runs)) {
 		if r := p.runs[id]; r.begun {
-			ours = append(ours, running{work: r.work, cancel: r.cancel})
+			ours, ids = append(ours, running{work: r.work, cancel: r.cancel}), append(ids, id)
 		}
 	}
 	p.mu.Unlock()
+	now, err := worksOf(ctx, p.queue, ids)
+	if err != nil {
+		return err
+	}
 	for _, r := range ours {
-		w, known, err := workOf(ctx, p.queue, r.work.Session)
-		if err != nil {
-			return err
-		}
-		switch { // or it has just ended, and cancelling it changes nothing
+		switch w, known := now[r.work.Session]; { // or it has just ended, and cancelling it changes nothing
 		case known && w.State == queue.Parked:
 			r.cancel(&parkedError{w.Reason})
 		case !known || w.State != queue.Running || w.Claim != r.work.Claim:

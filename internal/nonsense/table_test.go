@@ -1143,6 +1143,7 @@ var types = []typ{
 	{"session/queue", reflect.TypeFor[queue.Want]()},
 	{"session/queue", reflect.TypeFor[queue.Outcome]()},
 	{"session/queue", reflect.TypeFor[queue.Queue]()},
+	{"session/queue", reflect.TypeFor[queue.Reader]()},
 	{"session/queue", reflect.TypeFor[queue.Present]()},
 	{"session/queue", reflect.TypeFor[queue.Roster]()},
 	{"session/queue", reflect.TypeFor[queue.Schedule]()},

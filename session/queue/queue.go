@@ -141,3 +141,9 @@ type Queue interface {
 	// time. Changed must not block or call the store.
 	Awaited(changed func()) (stop func())
 }
+
+// Reader is implemented by queues that read the work of several sessions at once.
+type Reader interface {
+	// WorkOf returns the work of those sessions that have some, in no particular order.
+	WorkOf(ctx context.Context, sessions []string) ([]Work, error)
+}

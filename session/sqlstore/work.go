@@ -39,11 +39,15 @@ func (t *tx) clock() string {
 // among returns the condition that a column is one of the texts in a JSON array, which is
 // an argument of the statement. Null means any.
 func (t *tx) among(column string) string {
-	list := `SELECT value FROM json_each(?)`
+	return `(CAST(? AS TEXT) IS NULL OR ` + column + ` IN (` + t.listed() + `))`
+}
+
+// listed returns the query of the texts in a JSON array, which is its argument.
+func (t *tx) listed() string {
 	if t.postgres {
-		list = `SELECT json_array_elements_text(CAST(? AS JSON))`
+		return `SELECT json_array_elements_text(CAST(? AS JSON))`
 	}
-	return `(CAST(? AS TEXT) IS NULL OR ` + column + ` IN (` + list + `))`
+	return `SELECT value FROM json_each(?)`
 }
 
 // amongst returns the two arguments of [tx.among].
@@ -637,10 +641,25 @@ func (s *Store) works(ctx context.Context, after string, states []queue.State) (
 	if len(states) == 0 {
 		states = nil
 	}
+	return s.readWork(ctx, `w.id > ? AND `+s.reads.among(`w.state`)+` ORDER BY w.id LIMIT `+fmt.Sprint(worksPage), append([]any{after}, amongst(states)...)...)
+}
+
+// WorkOf implements [queue.Reader].
+func (s *Store) WorkOf(ctx context.Context, sessions []string) ([]queue.Work, error) {
+	if err := s.opened(); err != nil {
+		return nil, err
+	}
+	list := amongst(slices.Concat([]string{}, sessions))
+	return s.readWork(ctx, `w.id IN (`+s.reads.listed()+`)`, list[1])
+}
+
+var _ queue.Reader = (*Store)(nil)
+
+// readWork reads the rows for which a condition holds.
+func (s *Store) readWork(ctx context.Context, where string, args ...any) (list []queue.Work, err error) {
 	err = s.reading(ctx, func() error {
-		page = nil
-		args := append([]any{after}, amongst(states)...)
-		rows, err := s.reads.rows(ctx, `SELECT `+workColumns+` FROM antiphon_work w WHERE w.id > ? AND `+s.reads.among(`w.state`)+` ORDER BY w.id LIMIT `+fmt.Sprint(worksPage), args...)
+		list = nil
+		rows, err := s.reads.rows(ctx, `SELECT `+workColumns+` FROM antiphon_work w WHERE `+where, args...)
 		if err != nil {
 			return err
 		}
@@ -650,14 +669,14 @@ func (s *Store) works(ctx context.Context, after string, states []queue.State) (
 			if err != nil {
 				return err
 			}
-			page = append(page, w)
+			list = append(list, w)
 		}
 		return cmp.Or(rows.Err(), rows.Close())
 	})
 	if err != nil {
 		return nil, s.fail("reading the work", err)
 	}
-	return page, nil
+	return list, nil
 }
 
 // Move implements [queue.Queue].
