@@ -96,6 +96,11 @@ func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err er
 	if err := e.ask(ctx, in); err != nil {
 		return out, failure(err)
 	}
+	if in.Mode != stop { // somebody may have limited an endpoint since the worker began
+		if err := e.unlimited(ctx); err != nil {
+			return out, failure(err)
+		}
+	}
 	return e.perform(ctx, in, opened)
 }
 
@@ -311,7 +316,7 @@ func failure(err error) error {
 	if err == nil {
 		return nil
 	}
-	return temporal.NewApplicationErrorWithOptions(brief(err), WhyStep, temporal.ApplicationErrorOptions{NonRetryable: errors.Is(err, ErrMissing)})
+	return temporal.NewApplicationErrorWithOptions(brief(err), WhyStep, temporal.ApplicationErrorOptions{NonRetryable: errors.Is(err, ErrMissing) || errors.Is(err, ErrElsewhere)})
 }
 
 // brief returns the beginning of the first line of an error: a history is no place for

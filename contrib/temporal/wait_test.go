@@ -6,12 +6,14 @@ package temporal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
@@ -209,6 +211,47 @@ func TestElsewhere(t *testing.T) {
 	must(t, w.store.Limit(t.Context(), "https://localhost/v1", queue.Caps{Runs: 2}))
 	if _, err := w.Worker(t.Context(), worker.Options{}); !errors.Is(err, ErrElsewhere) || !strings.Contains(err.Error(), "https://localhost/v1") {
 		t.Errorf("a worker of a store with limits: %v", err)
+	}
+}
+
+// If an endpoint is limited or stopped while a worker runs, its steps do nothing until that is taken
+// back, except that a run can be stopped.
+func TestLimitedMeanwhile(t *testing.T) {
+	const url = "https://localhost/v1"
+	asked := 0
+	model := agenttest.ModelFunc(func(context.Context, *api.Request) agenttest.Reply {
+		asked++
+		return agenttest.Completed(item.Call(fmt.Sprint("c", asked), "look", "{}"))
+	})
+	look := tool.Must("look", "Looks.", func(context.Context, struct{}) (string, error) { return "seen", nil })
+	w := newWalk(t, &agent.Agent{Model: model, Tools: []tool.Tool{look}, Policy: agent.Policy{Allow: []string{"*"}}})
+	w.step()
+	allow := func() {
+		must(t, w.store.Stop(t.Context(), url, ""))
+		must(t, w.store.Limit(t.Context(), url, queue.Caps{}))
+	}
+	limits := map[string]func() error{
+		"caps":    func() error { return w.store.Limit(t.Context(), url, queue.Caps{Runs: 2}) },
+		"stopped": func() error { return w.store.Stop(t.Context(), url, "too dear") },
+	}
+	for name, limit := range limits {
+		must(t, limit())
+		var failed *temporal.ApplicationError
+		_, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s"})
+		if !errors.As(err, &failed) || !failed.NonRetryable() || !strings.Contains(failed.Message(), url) || asked != 1 {
+			t.Errorf("%s: %v after %d requests", name, err, asked)
+		}
+		allow()
+	}
+	for w.step(); asked < 2; {
+		w.step()
+	}
+	must(t, limits["stopped"]())
+	v, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s", Mode: stop, Key: "k"})
+	must(t, err)
+	var r stepResult
+	if must(t, v.Get(&r)); r.Why != agent.StopRequested || asked != 2 {
+		t.Errorf("%+v after %d requests", r, asked)
 	}
 }
 
