@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/worker"
 )
@@ -61,9 +62,18 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 		Key     string `json:"key"`
 		Number  int64  `json:"number"`
 		Taken   int64  `json:"taken,omitempty"`
-	}{info.ID, d.Key, receipt.Number, receipt.Taken}
+		Parked  string `json:"parked,omitempty"`
+	}{info.ID, d.Key, receipt.Number, receipt.Taken, ""}
 	if receipt.Taken > 0 {
 		return all.told(std, value, "%s: it was delivered before, and is entry %d", info.ID, receipt.Taken)
+	}
+	row, parked, err := parkedRow(ctx, store, info)
+	if err != nil {
+		return err
+	}
+	if parked && underWay(s) == 0 {
+		value.Parked = row.work.Reason
+		return all.told(std, value, "%s: %s waits as delivery %d in the session, whose work is parked: %s%s", info.ID, what, receipt.Number, printable(all.hide(row.work.Reason)), parkedHint(&row))
 	}
 	taker := "the run that is under way takes it, or the next one"
 	if _, stops := d.Bodies[0].(session.StopAsked); stops && !info.Nested && isIdle(ctx, store, info.ID) {
@@ -80,6 +90,24 @@ func isIdle(ctx context.Context, store keeper, id string) bool {
 	}
 	running, err := locks.Locked(ctx)
 	return err == nil && !slices.Contains(running, id)
+}
+
+// parkedRow returns the work of a session, if it is parked.
+func parkedRow(ctx context.Context, store keeper, info session.Info) (row workRow, parked bool, err error) {
+	q, ok := store.(queue.Queue)
+	if !ok {
+		return row, false, nil
+	}
+	outer, _, nested := strings.Cut(info.ID, "/")
+	row.Session = outer
+	if !nested {
+		row.Name = info.Name
+	}
+	row.work, err = q.Work(ctx, outer)
+	if errors.Is(err, session.ErrNotFound) {
+		err = nil
+	}
+	return row, row.work.State == queue.Parked, err
 }
 
 // sayCommand is antiphon sessions say.

@@ -175,7 +175,7 @@ func TestFullEndpointSaysSo(t *testing.T) {
 		t.Error(got)
 	}
 	e.Running = 2
-	if got := idleBecause(e); !strings.Contains(got, "all the 2 runs that it may have at once") {
+	if got := idleBecause(e); !strings.Contains(got, "as many runs as it may have at once (2)") {
 		t.Error(got)
 	}
 }
