@@ -63,7 +63,7 @@ type Options struct {
 // interfaces: [session.SubsessionStore], [session.Locker], [session.Holder],
 // [session.LockLister], [session.Forker], [session.Watcher], [session.Inbox],
 // [session.TakenDeleter], [session.Catalog], [session.Searcher], [session.Blobs] and
-// [session.Verifier]; and, for workers, [queue.Queue], [queue.Limits], [queue.Roster] and
+// [session.Verifier]; and, for workers, [queue.Queue], [queue.Limits], [queue.Reader], [queue.Roster] and
 // [queue.Schedules]. It is safe for concurrent use, and any number of processes may use
 // one database.
 type Store struct {
