@@ -528,7 +528,10 @@ func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all 
 				}
 			}
 		}
-		if runs == 0 {
+		switch {
+		case runs == 0 && len(parked) == 0:
+			return all.told(std, parked, "nothing was ready, and nothing runs")
+		case runs == 0:
 			return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", plural(len(parked), "session"))
 		}
 		select {
