@@ -20,24 +20,24 @@ import (
 var files = []string{
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xsession", ".xinitrc", ".pam_environment", // shells and sessions
-	".envrc", ".gitconfig", ".npmrc", ".vimrc", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
+	".envrc", ".mise.toml", "mise.toml", ".gitconfig", ".hgrc", ".npmrc", ".vimrc", ".nvimrc", ".nvim.lua", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
 }
 
 // folders are folders with all that is in them.
 var folders = []string{
-	".git", ".ssh", ".gnupg", ".vscode", ".idea", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini",
-	".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
+	".git", ".hg", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
+	".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
 	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
 }
 
 // ofProjects are names of files and folders that programs obey in the folder of a project.
 var ofProjects = []string{
-	".envrc", ".exrc", ".mcp.json", ".vscode", ".idea", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini",
+	".envrc", ".mise.toml", "mise.toml", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
 }
 
 // Name returns the part of a path that names a file or folder that programs obey, or "".
-// Some file systems ignore case, dots and spaces at the end of a name, and know .git as
-// git~1.
+// Some file systems ignore case, invisible characters, and dots and spaces at the end of a name, know
+// .git as git~1, or reach a file by the name of its stream.
 func Name(path string) string {
 	names := strings.Split(strings.ToLower(strings.ReplaceAll(path, `\`, "/")), "/")
 	for i, name := range names {
@@ -50,6 +50,10 @@ func Name(path string) string {
 	if at := checkout(names); at > 0 && !strings.Contains(path, "..") {
 		names = slices.Delete(names, at-len(checkouts)-2, at-1)
 	}
+	for i, name := range names {
+		name, _, _ = strings.Cut(name, ":")
+		names[i] = strings.TrimRight(alike.Replace(name), ". ")
+	}
 	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
 		return names[n-1]
 	}
@@ -61,6 +65,10 @@ func Name(path string) string {
 	}
 	return ""
 }
+
+// alike replaces the characters that HFS+ ignores, and a letter that is a small s where case is ignored.
+var alike = strings.NewReplacer("\u200c", "", "\u200d", "", "\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "",
+	"\u206a", "", "\u206b", "", "\u206c", "", "\u206d", "", "\u206e", "", "\u206f", "", "\ufeff", "", "\u017f", "s")
 
 // checkouts is where workers keep the checkouts of sessions. Each is a folder, and what is below
 // "files" in it is a project like others.

@@ -47,3 +47,19 @@ func TestNamesInCheckouts(t *testing.T) {
 		}
 	}
 }
+
+// A file system may take these names for the file itself, or a program obeys them as it obeys .envrc.
+func TestNamesInOtherForms(t *testing.T) {
+	for path, want := range map[string]string{
+		".g\u200cit/hooks/x": ".git", "a/.gi\u202et/config": ".git", "\ufeff.git/config": ".git", // HFS+ ignores these characters
+		".git::$INDEX_ALLOCATION/config": ".git", ".envrc::$DATA": ".envrc", ".envrc:": ".envrc", ".git ::$INDEX_ALLOCATION/x": ".git", // streams of NTFS
+		".\u017fsh/authorized_keys": ".ssh", // a long s
+		"a/mise.toml":               "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",
+		".nvim.lua": ".nvim.lua", ".nvimrc": ".nvimrc", ".helix/languages.toml": ".helix", ".zed/tasks.json": ".zed", ".fleet/run.json": ".fleet", ".windsurf/mcp.json": ".windsurf",
+		"git/x": "", "a.git/x": "", ".gitignore": "", "x:y/z": "", "notes.envrc": "", "mise.lock": "", "C:/w/a.go": "",
+	} {
+		if name := obeyed.Name(path); name != want {
+			t.Errorf("%+q: %q, want %q", path, name, want)
+		}
+	}
+}
