@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -47,12 +48,23 @@ type answer struct {
 	used bool
 }
 
+// mostAnswers is how many bytes a file of answers may have.
+const mostAnswers = 64 << 20
+
 // ReadAnswers reads a file of answers, such as {"tool":"apply_patch","allow":true}.
 // as is the front end's name for the setting that names the file: it is the
 // beginning of the error for an unreadable file, and the log records it with each
 // answer.
 func ReadAnswers(file, as string) (*Answers, error) {
-	data, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", as, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, mostAnswers+1))
+	if err == nil && len(data) > mostAnswers {
+		err = fmt.Errorf("%s has more than %d MiB", file, mostAnswers>>20)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", as, err)
 	}

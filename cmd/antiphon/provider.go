@@ -6,7 +6,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -27,7 +26,7 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := os.ReadFile(path)
+	data, err := readAtMost(path, maxSchema)
 	if err != nil {
 		from := "--profiles"
 		if c.Profiles == "" {

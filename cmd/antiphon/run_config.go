@@ -165,8 +165,22 @@ func (c *runCommand) checkKept() error {
 	return nil
 }
 
-// maxSchema is the largest size of a file for --schema.
+// maxSchema is the largest size of a file for --schema or --profiles.
 const maxSchema = 4 << 20
+
+// readAtMost reads a file that a person named, unless it is larger than most bytes.
+func readAtMost(path string, most int) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(data) > most {
+		err = fmt.Errorf("%s has more than %d MiB", path, most>>20)
+	}
+	return data, err
+}
 
 // mustBe reads --schema.
 func (c *runCommand) mustBe() (*agent.Answer, error) {
@@ -176,15 +190,7 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 		}
 		return nil, nil
 	}
-	f, err := os.Open(c.Schema)
-	if err != nil {
-		return nil, usage(fmt.Errorf("--schema %s: %w", c.Schema, errors.Unwrap(err)))
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSchema+1))
-	if err == nil && len(text) > maxSchema {
-		err = fmt.Errorf("%s has more than %d MiB", c.Schema, maxSchema>>20)
-	}
+	text, err := readAtMost(c.Schema, maxSchema)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--schema: %w", err))
 	}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -73,10 +74,18 @@ func TestSchemaFlagRefused(t *testing.T) {
 			t.Errorf("%s: exit code %d, output %q\n%s", text, o.code, o.out, o.err)
 		}
 	}
+	huge := write(t, filepath.Join(dir, "huge.json"), "")
+	if err := os.Truncate(huge, 1<<40); err != nil { // nothing is on the disk
+		t.Log(err)
+		huge = "/dev/zero"
+	}
 	for want, args := range map[string][]string{
-		"no such file":        {"--schema", filepath.Join(dir, "none.json")},
-		"needs --schema FILE": {"--schema-text"},
-		"is a directory":      {"--schema", dir},
+		"no such file":                      {"--schema", filepath.Join(dir, "none.json")},
+		"needs --schema FILE":               {"--schema-text"},
+		"is a directory":                    {"--schema", dir},
+		"--schema: " + huge + " has more":   {"--schema", huge},
+		"--profiles: " + huge + " has more": {"--profiles", huge},
+		"--approve-from: " + huge + " has":  {"--approve-from", huge},
 	} {
 		o := alone(t, append([]string{"run", file, "--model", "m", "--base-url", srv.URL}, args...)...)
 		if o.code != exitUsage || !strings.Contains(o.err, want) {
