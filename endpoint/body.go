@@ -339,6 +339,9 @@ func (e *Error) hint(resp *http.Response) string {
 		}
 		return "check the model's name, and that this server has the Responses API at this path"
 	}
+	if e.Class == RateLimit && e.RetryAfter >= time.Minute {
+		return "ask for a higher limit, or try again then"
+	}
 	return hints[e.Class]
 }
 

@@ -511,9 +511,7 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 		message = strings.TrimPrefix(message, "agent: ") + "; give --price, or prices in the settings"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
-	case errors.As(err, &provider) && provider.Class == endpoint.Truncated && provider.Hint == "":
-		message += "; run it again to continue"
-	case provider != nil && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
+	case errors.As(err, &provider) && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
 		message += "; if it has nothing but Chat Completions, give --api chat"
 	}
 	fmt.Fprintln(std.err, unforged("antiphon: "+message, args...))

@@ -318,3 +318,24 @@ func TestInterruptQuestion(t *testing.T) {
 		}
 	}
 }
+
+// E2: a reply that was cut says how to go on: by a later run if the conversation is kept, and else
+// that nothing is.
+func TestCutReplySaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []bool{false, true} {
+		srv := agenttest.NewServer(t)
+		srv.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+			return agenttest.Completed(item.Assistant("one two three four")).CutAfter(6)
+		})
+		dir := t.TempDir()
+		agent := write(t, filepath.Join(dir, "agent.md"), "<config model=\"m\"/>\n<user>Go.</user>\n")
+		args, want := []string{"run", agent, "--base-url", srv.URL}, "nothing of it was kept: run it again, with --session NAME to keep the conversation\n"
+		if kept {
+			args, want = append(args, "--out", filepath.Join(dir, "talk.md")), "; run it again to continue\n"
+		}
+		if o := program(t, args...); o.code != exitProvider || !strings.HasSuffix(o.err, want) {
+			t.Errorf("exit code %d\n%s", o.code, o.err)
+		}
+	}
+}

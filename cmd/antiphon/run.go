@@ -346,7 +346,7 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 		}
 	}
 	if err := errors.Join(failure, showErr); err != nil {
-		return c.roomHint(err, a.Compaction)
+		return c.cutHint(c.roomHint(err, a.Compaction))
 	}
 	pending := stopped.Why == string(agent.StopApprovalPending)
 	switch {
@@ -365,6 +365,18 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	}
 	refused.unrecorded = c.unheld.Load()
 	return c.verdict(stopped, refused)
+}
+
+// cutHint adds to the error about a reply that was cut how to go on.
+func (c *runCommand) cutHint(err error) error {
+	var provider *endpoint.Error
+	switch {
+	case !errors.As(err, &provider) || provider.Class != endpoint.Truncated || provider.Hint != "":
+		return err
+	case c.keeps():
+		return fmt.Errorf("%w; run it again to continue", err)
+	}
+	return fmt.Errorf("%w; nothing of it was kept: run it again, with --session NAME to keep the conversation", err)
 }
 
 // roomHint adds flags that shorten the history to the error about a full context,
