@@ -185,7 +185,7 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	}
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, fmt.Errorf("%w; a zone has a name such as Europe/Berlin", err)
 	}
 	times, err := cron.ParseStandard(s.Cron)
 	if err != nil {

@@ -328,3 +328,23 @@ func TestUnknownFlags(t *testing.T) {
 		}
 	}
 }
+
+// Messages name what a person can write.
+func TestPlainAdvice(t *testing.T) {
+	env := home(t, t.TempDir())
+	agent := write(t, filepath.Join(t.TempDir(), "agent.md"), "<config model=\"rehearsal\"/>\n<user>x</user>\n")
+	store := filepath.Join(t.TempDir(), "s.db")
+	if o := programEnv(t, env, "run", agent, "--session", "work", "--store", store); o.code != exitOK {
+		t.Fatal(o.err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"run " + agent + " --max-cost 1", "the price of model \"rehearsal\" is unknown; give --price"},
+		{"work list --state foo", `--state: "foo" is not one of "ready",`},
+		{"sessions fork work --name other --store " + store, "antiphon run " + agent + " --session other"},
+		{"work schedule add daily @daily " + agent + " --zone Berlin --store " + store, "a zone has a name such as Europe/Berlin"},
+	} {
+		if o := programEnv(t, env, strings.Fields(c.args)...); !strings.Contains(o.out+o.err, c.want) {
+			t.Errorf("%s: %d %s%s", c.args, o.code, o.out, o.err)
+		}
+	}
+}

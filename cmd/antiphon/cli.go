@@ -355,6 +355,7 @@ func plainer(err error) string {
 	for _, slip := range slips {
 		said = slip.said.ReplaceAllString(said, slip.plain)
 	}
+	said = strings.Replace(said, ` is not one of "",`, " is not one of ", 1) // the default, which nobody writes
 	flag, unknown := strings.CutPrefix(said, "unknown flag ")
 	if helpFor(err) == "antiphon login" && !strings.HasPrefix(said, "missing: ") { // what is too much may be the key
 		return "name one endpoint, and nothing else; the key is asked for, or read from standard input"
@@ -508,7 +509,7 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 	case errors.Is(err, syscall.EPIPE):
 		message = "standard output was closed, so the run was stopped"
 	case errors.As(err, new(*agent.PriceError)):
-		message = strings.TrimPrefix(message, "agent: ") + "; give --price, or prices in the settings"
+		message = strings.TrimSuffix(strings.TrimPrefix(message, "agent: "), ": set Agent.Prices") + "; give --price, or prices in the settings"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
 	case errors.As(err, &provider) && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):

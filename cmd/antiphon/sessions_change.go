@@ -143,7 +143,11 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if info.Path == "" { // otherwise only the id identifies it
 			name = made.ID
 		}
-		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run FILE --session %s%s continues it", made.ID, info.ID, at, quoted(name), all.again())
+		file := "FILE"
+		if info.Path != "" {
+			file = quoted(info.Path)
+		}
+		return all.told(std, nil, "%s is a fork of %s at entry %d; antiphon run %s --session %s%s continues it", made.ID, info.ID, at, file, quoted(name), all.again())
 	})
 }
 
@@ -240,6 +244,7 @@ func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsC
 	for _, info := range list {
 		yes, err := c.sure(ctx, std, who, info)
 		if err == nil && !yes {
+			fmt.Fprintf(std.err, "antiphon: %s is kept\n", visible(info.ID))
 			continue
 		}
 		if err == nil {
