@@ -99,9 +99,9 @@ type Config struct {
 	// Pause makes calls that need approval wait: the run stops, and another host
 	// continues it with their Answers. The Approver is not used.
 	Pause bool
-	// AsksNobody makes [Open] return an error for a new session of a file with agents in its messages,
+	// RefuseMessageAgents makes [Open] return an error for a new session of a file with agents in its messages,
 	// because Open would run them. A session that has begun already holds their answers.
-	AsksNobody bool
+	RefuseMessageAgents bool
 	// Park ends a run that has to wait longer than this for the result of a polling tool; see
 	// [agent.Agent].Park. 0 means that it waits.
 	Park time.Duration

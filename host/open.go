@@ -90,7 +90,7 @@ func Open(ctx context.Context, cfg Config) (*Host, error) {
 // transcript.
 func (h *Host) open(ctx context.Context) (err error) {
 	options := h.cfg.options()
-	if !h.cfg.AsksNobody {
+	if !h.cfg.RefuseMessageAgents {
 		options.Runner = h.runner(ctx)
 	}
 	options.Consent = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {

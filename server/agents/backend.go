@@ -268,7 +268,7 @@ func (b *Backend) openHost(ctx context.Context, a *Agent, in store.Store, id str
 		return saysItReads.MatchString(name) && slices.ContainsFunc(by.tools, func(def item.Tool) bool { return nameOf(def) == name })
 	}
 	if by.worker { // nothing is asked from here, so this server needs no key
-		cfg.Endpoint, cfg.AsksNobody = host.Endpoint{Rehearsal: true}, true
+		cfg.Endpoint, cfg.RefuseMessageAgents = host.Endpoint{Rehearsal: true}, true
 	}
 	return host.Open(ctx, cfg)
 }
