@@ -101,6 +101,17 @@ func TestRanIsKept(t *testing.T) {
 		t.Errorf("recalled twice: %q", two.ran)
 	}
 	two.info.ID = "fork"
+	blocks := filepath.Join(data, "antiphon", "drafts", "fork.ran.part") // then nothing can be written
+	if err := os.Mkdir(blocks, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	two.keepRan()
+	if got := kept(); !slices.Equal(got, []string{"a.ran", "fork.ran.part"}) || !strings.Contains(screen.String(), "!! the output is lost if you leave before") {
+		t.Errorf("kept in %q:\n%s", got, screen.String())
+	}
+	if err := os.Remove(blocks); err != nil {
+		t.Fatal(err)
+	}
 	two.keepRan()
 	if got := kept(); !slices.Equal(got, []string{"fork.ran"}) {
 		t.Errorf("kept in %q", got)

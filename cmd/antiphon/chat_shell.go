@@ -91,10 +91,9 @@ func (t *dialogue) keepRan() {
 		return
 	}
 	path += ".ran"
-	if t.ranAt != "" && t.ranAt != path || len(t.ran) == 0 {
+	if len(t.ran) == 0 {
 		_ = os.Remove(cmp.Or(t.ranAt, path))
-	}
-	if t.ranAt = ""; len(t.ran) == 0 {
+		t.ranAt = ""
 		return
 	}
 	text, err := json.Marshal(t.ran)
@@ -110,6 +109,9 @@ func (t *dialogue) keepRan() {
 	if err != nil {
 		fmt.Fprintln(t.std.err, "!! the output is lost if you leave before: "+printable(t.env.Hide(err.Error())))
 		return
+	}
+	if t.ranAt != "" && t.ranAt != path {
+		_ = os.Remove(t.ranAt) // what it held has moved
 	}
 	t.ranAt = path
 }
