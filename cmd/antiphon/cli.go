@@ -497,6 +497,7 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 	message := hide(strings.Join(eachOnce(err), "\n"))
 	var problems chatmd.ErrorList
 	var provider *endpoint.Error
+	var unfit *agent.AnswerError
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
 		fmt.Fprintln(std.err, unforged(message, args...))
@@ -512,6 +513,8 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 		message = strings.TrimSuffix(strings.TrimPrefix(message, "agent: "), ": set Agent.Prices") + "; give --price, or prices in the settings"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
+	case errors.As(err, &unfit) && unfit.Why == agent.StopUnfit:
+		message += "; try another model, or say in the prompt what the schema leaves open"
 	case errors.As(err, &provider) && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
 		message += "; if it has nothing but Chat Completions, give --api chat"
 	}

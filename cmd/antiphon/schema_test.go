@@ -37,7 +37,7 @@ func TestSchemaFlag(t *testing.T) {
 	}{
 		{"it fits", nil, []agenttest.Reply{says(billGood)}, exitOK, "{\"total\": 41.50}\n", ""},
 		{"a repair", nil, []agenttest.Reply{says(billBad), says(billGood)}, exitOK, "{\"total\": 41.50}\n", "!! the answer goes back to the model, because it does not fit: total: type"},
-		{"it never fits", nil, []agenttest.Reply{says(billBad), says("no"), says(`{}`)}, exitProvider, "", `the answer does not fit after 2 repairs: missing member "total"`},
+		{"it never fits", nil, []agenttest.Reply{says(billBad), says("no"), says(`{}`)}, exitProvider, "", `the answer does not fit after 2 repairs: missing member "total"; try another model, or say in the prompt what the schema leaves open`},
 		{"a limit", []string{"--max-turns", "1"}, []agenttest.Reply{says(billBad)}, exitLimit, "", "stopped at the limit max_turns"},
 		{"a refusal", nil, []agenttest.Reply{agenttest.Completed(refusal)}, exitProvider, "", "the model refused to answer"},
 		{"in the instructions", []string{"--schema-text"}, []agenttest.Reply{says("```json\n{\"total\":2}\n```")}, exitOK, "{\"total\":2}\n", ""},
