@@ -49,7 +49,7 @@ const (
 // Temporal repeats a call only if t is Idempotent and its worker failed.
 //
 // A call whose context ends is cancelled; its activity learns of that by its next
-// heartbeat. Subagents and the API's own tools cannot be remote. The Store must keep
+// heartbeat. Subagents, polling tools and the API's own tools cannot be remote. The Store must keep
 // blobs.
 func (e *Engine) Remote(t tool.Tool, queue string) (tool.Tool, error) {
 	blobs, ok := e.Store.(session.Blobs)
@@ -63,6 +63,8 @@ func (e *Engine) Remote(t tool.Tool, queue string) (tool.Tool, error) {
 		return nil, fmt.Errorf("tool %s: calls can be remote only with a store that keeps blobs", name)
 	case a.Subagent:
 		return nil, fmt.Errorf("tool %s: a subagent runs where its parent runs, and cannot be remote", name)
+	case a.Polling:
+		return nil, fmt.Errorf("tool %s: a tool that is asked again until its result is there cannot be remote", name)
 	case len(set.Kinds()) > 0:
 		return nil, fmt.Errorf("tool %s: one of the API's own tools cannot be remote", name)
 	case queue == "":

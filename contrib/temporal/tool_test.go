@@ -334,6 +334,7 @@ func TestRemoteRefuses(t *testing.T) {
 	for want, f := range map[string]func() (tool.Tool, error){
 		"a subagent runs where its parent runs": func() (tool.Tool, error) { return e.Remote(sub, "q") },
 		"name the task queue":                   func() (tool.Tool, error) { return e.Remote(far(nil), "") },
+		"is asked again until its result":       func() (tool.Tool, error) { return e.Remote(far(nil, tool.Polling()), "q") },
 	} {
 		if _, err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
