@@ -259,10 +259,10 @@ func (w *world) firings(logs map[string][]session.Entry) {
 	for id, log := range logs {
 		for _, e := range log {
 			d, ok := e.Body.(session.Delivered)
-			if !ok || !strings.HasPrefix(d.Key, session.OwnKey("schedule ")) {
+			rest, fires := strings.CutPrefix(d.Key, session.OwnKey("schedule "))
+			if !ok || !fires {
 				continue
 			}
-			_, rest, _ := strings.Cut(d.Key, " ")
 			name, at, _ := strings.Cut(rest, " ")
 			at, _, _ = strings.Cut(at, " ")
 			found[name+" "+at]++
