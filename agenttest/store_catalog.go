@@ -76,6 +76,9 @@ func testCatalog(t *testing.T, s session.Store) {
 	if err := c.Create(t.Context(), session.Info{ID: "begun"}, begun...); !errors.Is(err, session.ErrExists) {
 		t.Errorf("created twice with entries: got %v, want ErrExists", err)
 	}
+	if err := c.Create(t.Context(), session.Info{ID: "begun/42-x"}); err == nil {
+		t.Error("Create makes a session that is not nested, with the id of one that is")
+	}
 	if err := c.Create(t.Context(), session.Info{ID: "gap"}, entries(1, said("x"))...); err == nil {
 		t.Error("a session whose first entry has number 2 was created")
 	} else if _, err := c.Info(t.Context(), "gap"); !errors.Is(err, session.ErrNotFound) {

@@ -371,6 +371,9 @@ func (m *Memory) Create(_ context.Context, info Info, first ...Entry) error {
 	if info.ID == "" {
 		return errors.New("session: Create without an id: name the session")
 	}
+	if parent, nested := ParentOf(info.ID); nested && !info.Nested {
+		return nestedID(info.ID, parent)
+	}
 	if err := CheckSeqs(0, first); err != nil {
 		return err
 	}

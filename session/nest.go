@@ -49,6 +49,11 @@ func ParentOf(id string) (parent string, ok bool) {
 	return id[:slash], true
 }
 
+// nestedID is the error for a session that is not nested and has the id of one that is.
+func nestedID(id, parent string) error {
+	return fmt.Errorf("session: %q is the id of a session nested in %q, with which it would be locked and deleted: choose one without /N-", id, parent)
+}
+
 // outermost returns the session that contains all others around this one.
 func outermost(id string) string {
 	for {

@@ -45,6 +45,9 @@ func New() *Session {
 
 // Open reads the log of the session id from the store. If the session does not exist
 // yet, it is empty.
+//
+// An id of the form PARENT/N-REST, where N is a number, is that of a session nested in PARENT: it is
+// locked, and deleted, with it. Other ids may have a slash.
 func Open(ctx context.Context, store Store, id string) (*Session, error) {
 	if id == "" {
 		return nil, errors.New("session: Open without an id: name the session")

@@ -295,7 +295,7 @@ func TestAbsentAgents(t *testing.T) {
 	for name, want := range map[string]string{
 		"aegnt.md":                    "did you mean agent.md?",
 		"agent":                       "did you mean agent.md?",
-		"reveiw":                      "did you mean review?",
+		"revieww":                     "did you mean review?",
 		"absent.md":                   "antiphon init absent.md writes a first agent there",
 		"https://x.example/a.md":      "an agent is a file on this machine: save it first",
 		"what is this?":               "antiphon ask 'what is this?' asks it as a question",

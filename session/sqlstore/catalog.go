@@ -266,6 +266,9 @@ func (s *Store) Create(ctx context.Context, i session.Info, first ...session.Ent
 	if err := checkID(i.ID); err != nil {
 		return err
 	}
+	if parent, nested := session.ParentOf(i.ID); nested && !i.Nested {
+		return fmt.Errorf("sqlstore: %q is the id of a session nested in %q, with which it would be locked and deleted: choose one without /N-", i.ID, parent)
+	}
 	i, err := session.Labels{}.Apply(i)
 	if err != nil {
 		return err
