@@ -174,19 +174,24 @@ const (
 	maxExcerpt = 300  // length of a shown body that was not understood, in characters
 )
 
-// oneLine makes text from elsewhere safe for a terminal: it replaces control characters by spaces,
-// folds white space, and keeps at most limit characters.
+// oneLine makes text from elsewhere safe for a terminal: it shows characters that steer it as numbers,
+// such as <U+001B>, folds white space, and keeps at most limit characters.
 func oneLine(s string, limit int) string {
 	if len(s) > 4*limit {
 		s = s[:4*limit] + "…" // enough for limit characters; cut again below
 	}
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar {
-			return ' '
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case unicode.IsSpace(r) || r == unicode.ReplacementChar:
+			b.WriteByte(' ')
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
 		}
-		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
+	}
+	s = strings.Join(strings.Fields(b.String()), " ")
 	if runes := []rune(s); len(runes) > limit {
 		s = string(runes[:limit]) + "…"
 	}

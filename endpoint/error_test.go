@@ -117,7 +117,7 @@ func fitForTerminal(t *testing.T, e *Error) {
 func TestErrorMessage(t *testing.T) {
 	e := FromResponse(response(401, "X-Request-Id", "req_1"),
 		[]byte(`{"error":{"message":"Incorrect API key \u001b[31mprovided.","code":"invalid_api_key"}}`))
-	want := "POST https://api.openai.com/v1/responses: 401 Unauthorized: Incorrect API key [31mprovided. " +
+	want := "POST https://api.openai.com/v1/responses: 401 Unauthorized: Incorrect API key <U+001B>[31mprovided. " +
 		"(code invalid_api_key, request req_1); set OPENAI_API_KEY to a key from https://platform.openai.com/api-keys"
 	if e.Error() != want {
 		t.Errorf("got  %s\nwant %s", e, want)

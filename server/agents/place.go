@@ -41,10 +41,11 @@ func (p *place) release() error {
 	return unlock()
 }
 
-// undo removes a session that was made for a request that was refused.
+// undo removes a session that was made for a request that was refused, unless somebody has said
+// something to it meanwhile.
 func (p *place) undo() {
 	if p.fresh {
-		_ = p.store.Delete(context.Background(), p.session) // it may be gone with the host
+		_ = session.DeleteIfTaken(context.Background(), p.store, p.session) // it may be gone with the host
 	}
 }
 
