@@ -211,7 +211,7 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		if !ok {
 			continue
 		}
-		verdict := session.Approval{Allowed: true, Rule: "allow calls of unknown tools, which run nothing", From: plan.ByDefault, Decided: session.DeciderRule}
+		verdict := session.Approval{Allowed: true, Rule: allowUnknown, From: plan.ByDefault, Decided: session.DeciderRule}
 		judged, later, unasked := plan.Ruling{}, false, false
 		announced := false
 		call, err := r.callOf(&c)

@@ -305,6 +305,12 @@ func (f *finished) invoke(r *Run) {
 	}
 }
 
+// allowUnknown is the rule by which calls of unknown tools are allowed.
+const allowUnknown = "allow calls of unknown tools, which run nothing"
+
+// unknownBefore is the text that the model reads about a call whose tool is known by now.
+const unknownBefore = "The call was refused: its tool was unknown when the run was interrupted, so nobody was asked about the call. Nothing was done. Another call asks."
+
 const denyElsewhere = "deny what was started as a run of another session"
 
 // deniedElsewhere is the verdict on such a call.
@@ -362,6 +368,10 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	if allowed.Definition != "" && allowed.Definition != r.definition(c.Item, t, call.Name) {
 		return nil, r.verdict(ctx, *c, session.Approval{Reason: changedSince, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
+	}
+	// Nobody was asked about it when its tool was unknown, and the run was interrupted.
+	if t != nil && allowed.Rule == allowUnknown && allowed.From == plan.ByDefault {
+		return nil, r.verdict(ctx, *c, session.Approval{Reason: unknownBefore, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
 	}
 	// Before the hooks, which may record a start. The limit may be lower than when the
 	// call was approved.

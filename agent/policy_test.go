@@ -184,6 +184,28 @@ func TestVerdictOutlivesCrash(t *testing.T) {
 	}
 }
 
+// A call whose tool was unknown when its run was killed is not made by a run that knows the tool,
+// because nobody was asked about it. A2
+func TestUnknownToolIsKnownLater(t *testing.T) {
+	before := newRig(t, agenttest.Completed(call("c1", "write", "x")), agenttest.Completed(item.Assistant("none")))
+	before.run(item.User("go"))
+	after := newRig(t, agenttest.Completed(item.Assistant("done")))
+	for e := range before.session.Entries() {
+		if _, err := after.session.Append(t.Context(), e.Body); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := e.Body.(session.Approval); ok {
+			break // it was killed here
+		}
+	}
+	l := new(ledger)
+	after.agent.Tools = []tool.Tool{l.tool("write")}
+	after.run()
+	if got := outputs(after.last()); !strings.Contains(got["c1"], "nobody was asked") || l.ran["x"] != 0 {
+		t.Errorf("outputs: %v, ran %v", got, l.ran)
+	}
+}
+
 // The error of a pattern names it.
 func TestCheckPatterns(t *testing.T) {
 	if err := plan.CheckPatterns("*", "read_*", "[ab]c"); err != nil {
