@@ -121,6 +121,9 @@ func testFork(t *testing.T, s session.Store) {
 			t.Errorf("%s: got %v, want ErrConflict", id, err)
 		}
 	}
+	if err := f.Fork(t.Context(), "a", 3, "a/42-x"); err == nil {
+		t.Error("Fork makes a session that is not nested, with the id of one that is")
+	}
 	more := entries(3, said("x"), said("y"))
 	if err := f.Fork(t.Context(), "a", 3, "with more", more...); err != nil {
 		t.Fatal(err)

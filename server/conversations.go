@@ -68,13 +68,22 @@ func (s *Server) anew(ctx context.Context, id string, list []item.Item) ([]item.
 	for _, it := range have {
 		taken[it.ID()] = true
 	}
+	return s.renamed(list, taken), nil
+}
+
+// renamed gives ids to messages, calls and outputs whose ids are taken. The ids of other items, such as
+// reasoning, mean something to whoever made them, and stay.
+func (s *Server) renamed(list []item.Item, taken map[string]bool) []item.Item {
 	for i, it := range list {
-		if taken[it.ID()] {
-			list[i] = with(it, "id", item.Quote(s.newID(idPrefix(it.Type())+"_")))
+		switch it.Type() {
+		case item.TypeMessage, item.TypeFunctionCall, item.TypeFunctionCallOutput, item.TypeCustomToolCall, item.TypeCustomToolCallOutput:
+			if taken[it.ID()] {
+				list[i] = with(it, "id", item.Quote(s.newID(idPrefix(it.Type())+"_")))
+			}
 		}
 		taken[list[i].ID()] = true
 	}
-	return list, nil
+	return list
 }
 
 // itemsOf returns the items of a conversation.
@@ -150,7 +159,12 @@ func (s *Server) grow(j *job, r *api.Response) error {
 	if j.r.conversation == "" || s.keeper() != nil {
 		return nil
 	}
-	err := s.store().Add(context.WithoutCancel(j.ctx), j.r.conversation, s.added(append(slices.Clip(j.r.own()), lasting(r)...))...)
+	ctx := context.WithoutCancel(j.ctx)
+	own, wrong := s.anew(ctx, j.r.conversation, slices.Clip(j.r.own()))
+	if wrong != nil && wrong.Status != http.StatusNotFound {
+		return wrong
+	}
+	err := s.store().Add(ctx, j.r.conversation, append(own, s.added(lasting(r))...)...)
 	if errors.Is(err, ErrNotFound) { // it was deleted meanwhile
 		return nil
 	}
@@ -187,7 +201,7 @@ func (s *Server) createConversation(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
-	rec := StoredObject{Conversation: &api.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}, Input: s.added(items)}
+	rec := StoredObject{Conversation: &api.Conversation{ID: s.newID("conv_"), CreatedAt: int64(s.now()), Metadata: metadata}, Input: s.renamed(s.added(items), map[string]bool{})}
 	if err := s.store().Put(c.r.Context(), rec); err != nil {
 		return s.failure(err)
 	}
@@ -370,6 +384,9 @@ func (s *Server) deleteConversationItem(c *call) *Error {
 	}
 	switch err := s.store().Remove(c.r.Context(), c.ids[0], c.ids[1]); {
 	case errors.Is(err, ErrNotFound):
+		if items, _ := s.itemsOf(c.r.Context(), c.ids[0]); indexOf(distinct(items), c.ids[1]) >= 0 {
+			return Invalid("unsupported_operation", "", "The item '%s' was stored with the id of an earlier item, and cannot be deleted alone: delete the conversation.", c.ids[1])
+		}
 		return notFound("Item", c.ids[1])
 	case err != nil:
 		return s.failure(err)

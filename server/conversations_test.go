@@ -407,10 +407,23 @@ func TestRepeatedIDs(t *testing.T) {
 		}
 	}
 	_, ids := pages(at)
+	if len(slices.Compact(slices.Sorted(slices.Values(ids)))) != len(ids) || ids[0] != "msg_a" || ids[2] != "msg_b" {
+		t.Errorf("ids %q", ids)
+	}
 	for i, id := range ids {
 		var it listed
 		if get(at+"/"+id, &it); it.Content[0].Text != []string{"zero", "one", "two", "three", "four", "five"}[i] {
 			t.Errorf("%s is %s", id, it.Content[0].Text)
+		}
+	}
+	for i, id := range ids { // each is its own: a repeated request deletes nothing else
+		for _, want := range []int{http.StatusOK, http.StatusNotFound} {
+			if status, e := raw(t, c, "DELETE", base+at+"/"+id, ""); status != want {
+				t.Errorf("DELETE %s: %d %+v", id, status, e)
+			}
+		}
+		if texts, _ := pages(at); len(texts) != len(ids)-1-i {
+			t.Errorf("after %s there are %q", id, texts)
 		}
 	}
 }

@@ -78,21 +78,24 @@ func distinct(list []item.Item) []item.Item {
 	for _, it := range list {
 		taken[it.ID()] = true
 	}
-	seen := make(map[string]int, len(list))
+	next := map[string]int{} // the number for the next item with an id, so that none is looked at twice
 	for i, it := range list {
 		id := it.ID()
-		if seen[id]++; seen[id] == 1 {
+		n, repeated := next[id]
+		if !repeated {
+			next[id] = 2
 			continue
 		}
-		own := ""
-		for n := seen[id]; own == "" || taken[own]; n++ {
-			own = fmt.Sprintf("%s_%d", id, n)
+		for taken[numbered(id, n)] {
+			n++
 		}
-		taken[own] = true
-		list[i] = with(it, "id", item.Quote(own))
+		taken[numbered(id, n)], next[id] = true, n+1
+		list[i] = with(it, "id", item.Quote(numbered(id, n)))
 	}
 	return list
 }
+
+func numbered(id string, n int) string { return fmt.Sprintf("%s_%d", id, n) }
 
 // pageOf returns the part of a list that the query selects. The list is ordered from
 // oldest to newest.

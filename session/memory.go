@@ -182,7 +182,7 @@ func (m *Memory) Lock(_ context.Context, id string) (unlock func() error, err er
 
 // Fork implements [Forker].
 func (m *Memory) Fork(_ context.Context, from string, at int64, to string, further ...Entry) error {
-	if err := CheckSeqs(at, further); err != nil {
+	if err := cmp.Or(Info{ID: to}.CheckID(), CheckSeqs(at, further)); err != nil {
 		return err
 	}
 	m.mu.Lock()
@@ -371,10 +371,7 @@ func (m *Memory) Create(_ context.Context, info Info, first ...Entry) error {
 	if info.ID == "" {
 		return errors.New("session: Create without an id: name the session")
 	}
-	if parent, nested := ParentOf(info.ID); nested && !info.Nested {
-		return nestedID(info.ID, parent)
-	}
-	if err := CheckSeqs(0, first); err != nil {
+	if err := cmp.Or(info.CheckID(), CheckSeqs(0, first)); err != nil {
 		return err
 	}
 	m.mu.Lock()

@@ -49,9 +49,13 @@ func ParentOf(id string) (parent string, ok bool) {
 	return id[:slash], true
 }
 
-// nestedID is the error for a session that is not nested and has the id of one that is.
-func nestedID(id, parent string) error {
-	return fmt.Errorf("session: %q is the id of a session nested in %q, with which it would be locked and deleted: choose one without /N-", id, parent)
+// CheckID returns an error if the session is not nested and has the id of one that is, for stores that
+// are to make the session.
+func (i Info) CheckID() error {
+	if parent, nested := ParentOf(i.ID); nested && !i.Nested {
+		return fmt.Errorf("session: %q is the id of a session nested in %q, with which it would be locked and deleted: choose one without /N-", i.ID, parent)
+	}
+	return nil
 }
 
 // outermost returns the session that contains all others around this one.

@@ -446,7 +446,7 @@ func (c *checkout) tellLost(ctx context.Context) error {
 		Delivered: session.Delivered{Key: session.OwnKey("files lost after %s", c.noted.Run), By: "a worker", From: "work"},
 		Bodies:    []session.Body{session.InputItem{Item: item.Developer(text)}},
 	})
-	if errors.Is(err, session.ErrKeyUsed) { // a worker of an older version, which gave its name, has told it
+	if errors.Is(err, session.ErrKeyUsed) { // a worker of another version has told it, in other words
 		return nil
 	}
 	return err

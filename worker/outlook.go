@@ -21,6 +21,9 @@ type Outlook struct {
 	Workers   []Card           // that run; see [Running]
 	Known     bool             // the store keeps the Workers
 	Endpoints []queue.Endpoint // with limits; see [queue.Limits]
+	// Brief leaves out what only the operator should read: addresses of endpoints, names and limits of
+	// tenants, and why an endpoint was stopped.
+	Brief bool
 
 	runs map[string]int // of tenants, over all workers
 }
@@ -87,6 +90,9 @@ func (o *Outlook) blocked(w queue.Work, now time.Time) (why string, next time.Ti
 // blockedAt is blocked for one worker.
 func (o *Outlook) blockedAt(c Card, w queue.Work, now time.Time) (why string, next time.Time) {
 	if most, limited := c.Caps[w.Tenant]; limited && o.runs[w.Tenant] >= most {
+		if o.Brief {
+			return "another run to end", time.Time{}
+		}
 		return fmt.Sprintf("a run of the tenant %s to end, of which %d may be under way at once", w.Tenant, most), time.Time{}
 	}
 	url := cmp.Or(c.Endpoints[w.Agent], w.Endpoint)
@@ -99,6 +105,9 @@ func (o *Outlook) blockedAt(c Card, w queue.Work, now time.Time) (why string, ne
 	}
 	if wait := o.Endpoints[at].Wait; wait > 0 && o.Endpoints[at].Stopped == "" {
 		next = now.Add(wait)
+	}
+	if o.Brief {
+		return "its endpoint, which takes no run now", next
 	}
 	return "its endpoint " + url + ", which " + why, next
 }

@@ -52,6 +52,14 @@ func TestWaitsForEndpoint(t *testing.T) {
 	if text, next := s.waits(id); text != known+s.server.URL+", which was stopped: too dear" || next != 0 {
 		t.Errorf("%q in %v", text, next)
 	}
+	o, err := worker.Look(t.Context(), s.kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Brief = true
+	if text, _ := o.Waits(s.state(id), time.Now()); text != known[:len(known)-1]+", which takes no run now" {
+		t.Errorf("clients read %q", text)
+	}
 }
 
 // Work waits for an endpoint or for its tenant only if they keep it from all workers that can do it.

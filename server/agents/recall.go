@@ -4,6 +4,7 @@
 package agents
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,7 +146,9 @@ func callsSame(stored, sent item.Item) bool {
 	case item.TypeMCPApprovalResponse:
 		return saysSame(stored, sent, func(a, b *item.MCPApprovalResponse) bool { return a.Approve == b.Approve })
 	}
-	return true
+	a, _ := stored.Member("output") // of other outputs, such as screenshots
+	b, sends := sent.Member("output")
+	return !sends || sameJSON(string(a), string(b))
 }
 
 // saysSame compares two items of one type by what f looks at.
@@ -158,8 +161,10 @@ func saysSame[T any, P interface {
 	return errA == nil && errB == nil && f(a, b)
 }
 
-// sameJSON reports whether two texts are the same JSON, which clients write anew.
+// sameJSON reports whether two texts are the same JSON, which clients write anew. A call without
+// arguments may have an object without members.
 func sameJSON(a, b string) bool {
+	a, b = cmp.Or(a, "{}"), cmp.Or(b, "{}")
 	x, y := jsontext.Value(a), jsontext.Value(b)
 	return a == b || x.Format(jsontext.ReorderRawObjects(true)) == nil && y.Format(jsontext.ReorderRawObjects(true)) == nil && string(x) == string(y)
 }

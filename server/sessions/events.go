@@ -255,7 +255,7 @@ func (s *stream) write(t Text) error {
 func (s *stream) look() error {
 	info, err := s.h.Store.Info(s.ctx, s.info.ID)
 	if err == nil {
-		s.state, err = s.h.describe(s.ctx, info)
+		s.state, err = s.h.describe(s.ctx, info, s.h.looking(s.ctx))
 	}
 	if err != nil {
 		s.broken(err)

@@ -174,8 +174,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 		infos = infos[:most]
 		page.Next = infos[most-1].Cursor
 	}
+	look := h.looking(r.Context())
 	for _, info := range infos {
-		s, err := h.describe(r.Context(), info)
+		s, err := h.describe(r.Context(), info, look)
 		switch {
 		case errors.Is(err, session.ErrNotFound): // it was deleted meanwhile
 			continue
@@ -197,7 +198,7 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, info session.Info)
 	if err := given(r); err != nil {
 		return err
 	}
-	s, err := h.describe(r.Context(), info)
+	s, err := h.describe(r.Context(), info, h.looking(r.Context()))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -109,7 +110,7 @@ type answerRequest struct {
 }
 
 // describe reads what is to tell of a session.
-func (h *Handler) describe(ctx context.Context, info session.Info) (Session, error) {
+func (h *Handler) describe(ctx context.Context, info session.Info, look func() *worker.Outlook) (Session, error) {
 	v := Session{
 		Object: "session", ID: info.ID, Name: info.Name, Title: info.Title, Tags: info.Tags, Entries: info.Entries, Pending: []agent.PendingApproval{},
 	}
@@ -166,16 +167,31 @@ func (h *Handler) describe(ctx context.Context, info session.Info) (Session, err
 		case err == nil && w.State != queue.Done:
 			state, v.Waits = w.State, worker.Waits(w, time.Now())
 			if state == queue.Ready { // something else than a worker may be missing
-				o, err := worker.Look(ctx, h.Store)
-				if err != nil {
-					return v, err
+				if o := look(); o != nil {
+					v.Waits, _ = o.Waits(w, time.Now())
 				}
-				v.Waits, _ = o.Waits(w, time.Now())
 			}
 		}
 	}
 	v.Status, err = h.status(ctx, info.ID, state, run, len(pending) > 0)
 	return v, err
+}
+
+// looking returns a function that looks at what keeps work from beginning, once, when it is first
+// needed. It returns nil if that cannot be read: it is about all work of the store, and one damaged row
+// hides no session.
+func (h *Handler) looking(ctx context.Context) func() *worker.Outlook {
+	return sync.OnceValue(func() *worker.Outlook {
+		o, err := worker.Look(ctx, h.Store)
+		if err != nil {
+			if h.Log != nil && ctx.Err() == nil {
+				h.Log(err)
+			}
+			return nil
+		}
+		o.Brief = true
+		return o
+	})
 }
 
 // status returns what happens to a session whose log says that a run is under way, or that

@@ -4,6 +4,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -263,11 +264,8 @@ func notFound(id string) error { return fmt.Errorf("%w: %q", session.ErrNotFound
 
 // Create implements [session.Catalog].
 func (s *Store) Create(ctx context.Context, i session.Info, first ...session.Entry) error {
-	if err := checkID(i.ID); err != nil {
+	if err := cmp.Or(checkID(i.ID), i.CheckID()); err != nil {
 		return err
-	}
-	if parent, nested := session.ParentOf(i.ID); nested && !i.Nested {
-		return fmt.Errorf("sqlstore: %q is the id of a session nested in %q, with which it would be locked and deleted: choose one without /N-", i.ID, parent)
 	}
 	i, err := session.Labels{}.Apply(i)
 	if err != nil {

@@ -17,6 +17,9 @@ import (
 // Fork implements [session.Forker]. It writes two rows, whatever the length of the
 // history, and one for further entries.
 func (s *Store) Fork(ctx context.Context, from string, at int64, to string, further ...session.Entry) error {
+	if err := (session.Info{ID: to}).CheckID(); err != nil {
+		return err
+	}
 	behind, err := s.encode(to, at, further)
 	if err != nil {
 		return err
