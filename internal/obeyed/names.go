@@ -41,10 +41,7 @@ var ofProjects = []string{
 func Name(path string) string {
 	names := strings.Split(strings.ToLower(strings.ReplaceAll(path, `\`, "/")), "/")
 	for i, name := range names {
-		if name = strings.TrimRight(name, ". "); name == "git~1" {
-			name = ".git"
-		}
-		names[i] = name
+		names[i] = strings.TrimRight(name, ". ")
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
 	if at := checkout(names); at > 0 && !strings.Contains(path, "..") {
@@ -52,7 +49,10 @@ func Name(path string) string {
 	}
 	for i, name := range names {
 		name, _, _ = strings.Cut(name, ":")
-		names[i] = strings.TrimRight(alike.Replace(name), ". ")
+		if name = strings.TrimRight(alike.Replace(name), ". "); name == "git~1" {
+			name = ".git"
+		}
+		names[i] = name
 	}
 	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
 		return names[n-1]

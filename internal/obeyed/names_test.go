@@ -53,8 +53,9 @@ func TestNamesInOtherForms(t *testing.T) {
 	for path, want := range map[string]string{
 		".g\u200cit/hooks/x": ".git", "a/.gi\u202et/config": ".git", "\ufeff.git/config": ".git", // HFS+ ignores these characters
 		".git::$INDEX_ALLOCATION/config": ".git", ".envrc::$DATA": ".envrc", ".envrc:": ".envrc", ".git ::$INDEX_ALLOCATION/x": ".git", // streams of NTFS
-		".\u017fsh/authorized_keys": ".ssh", // a long s
-		"a/mise.toml":               "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",
+		".\u017fsh/authorized_keys": ".ssh",                                                                                                                       // a long s
+		"git~1/config":              ".git", "GIT~1. /config": ".git", "git~1::$INDEX_ALLOCATION/hooks/pre-commit": ".git", "gi\u200ct~1": ".git", "git~12/x": "", // the short name of .git
+		"a/mise.toml": "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",
 		".nvim.lua": ".nvim.lua", ".nvimrc": ".nvimrc", ".helix/languages.toml": ".helix", ".zed/tasks.json": ".zed", ".fleet/run.json": ".fleet", ".windsurf/mcp.json": ".windsurf",
 		"git/x": "", "a.git/x": "", ".gitignore": "", "x:y/z": "", "notes.envrc": "", "mise.lock": "", "C:/w/a.go": "",
 	} {
