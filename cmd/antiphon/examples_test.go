@@ -268,7 +268,7 @@ func (sh *shell) commands(t *testing.T) (list []command) {
 // run runs a command line and returns what it printed and its exit code.
 func (sh *shell) run(t *testing.T, line string) (out string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", localEndpoint.ReplaceAllLiteralString(line, sh.standIn))
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(localEndpoint.ReplaceAllLiteralString(line, sh.standIn), "sk-…", testKey))
 	cmd.Dir = sh.dir
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "OPENAI_") || strings.HasPrefix(v, "ANTIPHON_") || strings.HasPrefix(v, "PATH=")

@@ -32,7 +32,7 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 		if c.Profiles == "" {
 			from = "$ANTIPHON_PROFILES"
 		}
-		return nil, usage(fmt.Errorf("%s: %w", from, err))
+		return nil, usage(fmt.Errorf("%s %w", from, err))
 	}
 	table, err := endpoint.LoadProfiles(data, path)
 	if err != nil {

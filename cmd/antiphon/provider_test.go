@@ -123,7 +123,7 @@ func TestProfilesNotThere(t *testing.T) {
 		"--profiles":         program(t, "run", agent, "--profiles", "nowhere.json"),
 		"$ANTIPHON_PROFILES": programEnv(t, []string{"ANTIPHON_PROFILES=nowhere.json"}, "run", agent),
 	} {
-		if o.code != exitUsage || !strings.HasPrefix(o.err, "antiphon: "+from+": open nowhere.json: ") {
+		if o.code != exitUsage || !strings.HasPrefix(o.err, "antiphon: "+from+" nowhere.json: ") {
 			t.Errorf("%s: exit code %d, %s", from, o.code, o.err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -168,18 +169,25 @@ func (c *runCommand) checkKept() error {
 // maxSchema is the largest size of a file for --schema or --profiles.
 const maxSchema = 4 << 20
 
-// readAtMost reads a file that a person named, unless it is larger than most bytes.
+// readAtMost reads a file that a person named, unless it is larger than most bytes. The error begins
+// with the path.
 func readAtMost(path string, most int) ([]byte, error) {
 	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	var data []byte
+	if err == nil {
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, int64(most)+1))
 	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if why := (*fs.PathError)(nil); errors.As(err, &why) {
+		err = why.Err
+	}
 	if err == nil && len(data) > most {
-		err = fmt.Errorf("%s has more than %d MiB", path, most>>20)
+		err = fmt.Errorf("the file has more than %d MiB", most>>20)
 	}
-	return data, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
 }
 
 // mustBe reads --schema.
@@ -192,7 +200,7 @@ func (c *runCommand) mustBe() (*agent.Answer, error) {
 	}
 	text, err := readAtMost(c.Schema, maxSchema)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--schema: %w", err))
+		return nil, usage(fmt.Errorf("--schema %w", err))
 	}
 	schema, err := tool.ParseSchema(item.JSON(text))
 	if err != nil {

@@ -80,12 +80,12 @@ func TestSchemaFlagRefused(t *testing.T) {
 		huge = "/dev/zero"
 	}
 	for want, args := range map[string][]string{
-		"no such file":                      {"--schema", filepath.Join(dir, "none.json")},
-		"needs --schema FILE":               {"--schema-text"},
-		"is a directory":                    {"--schema", dir},
-		"--schema: " + huge + " has more":   {"--schema", huge},
-		"--profiles: " + huge + " has more": {"--profiles", huge},
-		"--approve-from: " + huge + " has":  {"--approve-from", huge},
+		"no such file":        {"--schema", filepath.Join(dir, "none.json")},
+		"needs --schema FILE": {"--schema-text"},
+		"is a directory":      {"--schema", dir},
+		"--schema " + huge + ": the file has more":   {"--schema", huge},
+		"--profiles " + huge + ": the file has more": {"--profiles", huge},
+		"--approve-from: " + huge + " has":           {"--approve-from", huge},
 	} {
 		o := alone(t, append([]string{"run", file, "--model", "m", "--base-url", srv.URL}, args...)...)
 		if o.code != exitUsage || !strings.Contains(o.err, want) {

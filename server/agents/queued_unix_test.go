@@ -222,7 +222,7 @@ func TestQueueCancelBeforeRun(t *testing.T) {
 	h.left(r.ID)
 	_, free := h.hold(r.ID)
 	h.cancel(r.ID)
-	if keys := h.waiting(r.ID); len(keys) != 1 || keys[0] != "cancel "+r.ID {
+	if keys := h.waiting(r.ID); len(keys) != 1 || keys[0] != session.OwnKey("cancel %s", r.ID) {
 		t.Errorf("%q", keys)
 	}
 	free()
@@ -303,7 +303,7 @@ func TestQueueCancelKeys(t *testing.T) {
 	h.left(r.ID)
 	route := httptest.NewServer(&sessions.Handler{Store: h.store})
 	defer route.Close()
-	for _, key := range []string{"cancel " + r.ID, "end of " + r.ID + ", run 1: 2"} {
+	for _, key := range []string{session.OwnKey("cancel %s", r.ID), session.OwnKey("end of %s, run 1: 2", r.ID)} {
 		resp, err := h.client.Post(route.URL+sessions.Path+"/"+sessionOf(r.ID)+"/input", "application/json", strings.NewReader(`{"input":"And this.","key":"`+key+`"}`))
 		if err != nil {
 			t.Fatal(err)
@@ -373,7 +373,7 @@ func TestQueueCancelLater(t *testing.T) {
 	h.left(r.ID)
 	h.end()
 	if _, err := h.store.Deliver(t.Context(), sessionOf(r.ID), session.Delivery{
-		Delivered: session.Delivered{Key: "cancel " + r.ID, From: "cancel"}, Bodies: []session.Body{session.StopAsked{Why: string(agent.StopRequested)}},
+		Delivered: session.Delivered{Key: session.OwnKey("cancel %s", r.ID), From: "cancel"}, Bodies: []session.Body{session.StopAsked{Why: string(agent.StopRequested)}},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -397,7 +397,7 @@ func TestQueueCancelledRun(t *testing.T) {
 	}
 	h.end()
 	if _, err := h.store.Deliver(t.Context(), s.ID(), session.Delivery{
-		Delivered: session.Delivered{Key: "cancel " + r.ID, From: "cancel"}, Bodies: []session.Body{session.StopAsked{Run: run[0].Seq}},
+		Delivered: session.Delivered{Key: session.OwnKey("cancel %s", r.ID), From: "cancel"}, Bodies: []session.Body{session.StopAsked{Run: run[0].Seq}},
 	}); err != nil {
 		t.Fatal(err)
 	}

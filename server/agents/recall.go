@@ -141,7 +141,7 @@ func callsSame(stored, sent item.Item) bool {
 		return saysSame(stored, sent, func(a, b *item.CustomToolCallOutput) bool { return a.Output.Display() == b.Output.Display() })
 	case item.TypeMCPCall:
 		return saysSame(stored, sent, func(a, b *item.MCPCall) bool {
-			return a.Name == b.Name && sameJSON(a.Arguments, b.Arguments) && a.Output == b.Output
+			return a.Name == b.Name && sameJSON(a.Arguments, b.Arguments) && (b.Output == "" || a.Output == b.Output) // clients leave outputs out
 		})
 	case item.TypeMCPApprovalResponse:
 		return saysSame(stored, sent, func(a, b *item.MCPApprovalResponse) bool { return a.Approve == b.Approve })
