@@ -104,7 +104,8 @@ func (i Import) do(ctx context.Context, file string, read func(*importer) error)
 	if nils.Is(i.Store) {
 		return nil, errNoStore
 	}
-	m := &importer{consent: func(sites []string) error { return i.agreed(ctx, file, sites) }, store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{}}
+	m := &importer{consent: func(sites []string) error { return i.agreed(ctx, file, sites) }, store: i.Store, name: i.Name, path: i.Path, ids: map[string]string{}, parents: map[string]string{}, kept: map[string]bool{}, dropped: []Dropped{},
+		from: fmt.Sprintf("an import of %q", filepath.Base(file))}
 	err := read(m)
 	if err == nil {
 		err = m.call(ctx)
@@ -161,6 +162,7 @@ type importer struct {
 	named      []Dropped         // the same in order, with the id in What
 	armed      []*agent.Disarm   // one for each session of the file, in order
 	parents    map[string]string // parents of the sessions in the file, by their ids in the file
+	from       string            // by which means what waits arrives
 }
 
 // disarmed returns an entry without the parts that could let something run.
@@ -404,7 +406,8 @@ func (i *importer) keep(ctx context.Context, b *export.Blob) error {
 }
 
 // deliver leaves the messages of a delivery in the inbox of a session. Answers about calls, requests to stop and all that is
-// not a message are dropped: they act when they are taken, which is after the import.
+// not a message are dropped: they act when they are taken, which is after the import. So are the sender and the means, which the
+// log would state as facts. The key is made of the file's, which could be that of a delivery that this program makes later.
 func (i *importer) deliver(ctx context.Context, id string, d session.Delivery) error {
 	var bodies []session.Body
 	for _, b := range d.Bodies {
@@ -428,7 +431,11 @@ func (i *importer) deliver(ctx context.Context, id string, d session.Delivery) e
 	if !ok {
 		return invalid("messages wait for the session %s, and the store keeps no deliveries", id)
 	}
-	_, err := box.Deliver(ctx, id, session.Delivery{Delivered: session.Delivered{Key: d.Key, By: d.By, From: d.From, Queued: d.Queued}, Bodies: bodies})
+	if d.By != "" || d.From != "" {
+		i.dropped = append(i.dropped, Dropped{Session: id, What: fmt.Sprintf("that %q sent the delivery %q that waits, by %q; what it says stays", d.By, d.Key, d.From)})
+	}
+	head := session.Delivered{Key: session.OwnKey("import of %x", sha256.Sum256([]byte(d.Key))), From: i.from, Queued: d.Queued}
+	_, err := box.Deliver(ctx, id, session.Delivery{Delivered: head, Bodies: bodies})
 	return err
 }
 

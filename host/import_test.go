@@ -6,6 +6,8 @@ package host_test
 import (
 	"context"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,5 +108,52 @@ func TestImportAsksFirst(t *testing.T) {
 				t.Errorf("asked %d times, %d sessions, %v", asked, sessions(), err)
 			}
 		})
+	}
+}
+
+// J13 K5: what waits in a file has no key that a delivery of this program could have, later or now, and no sender: the log would
+// state it as a fact. A delivery that the file has twice waits once.
+func TestImportOfWhatWaitsClaimsNothing(t *testing.T) {
+	keys := []string{session.OwnKey("decision about call 1"), session.OwnKey("nobody answered about call 1"), session.OwnKey("schedule daily 2026-11-30T00:00:00Z"), "an id of a chat", "an id of a chat"}
+	log := export.Log{Info: session.Info{ID: "x"}, Entries: []session.Entry{{Seq: 1, Body: session.InputItem{Item: item.User("go")}}}}
+	log.Waiting = func(string) iter.Seq2[session.Delivery, error] {
+		return func(yield func(session.Delivery, error) bool) {
+			for _, key := range keys {
+				head := session.Delivered{Key: key, By: "alice", From: "a terminal", Shown: "ab", Queued: true}
+				if !yield(session.Delivery{Delivered: head, Bodies: []session.Body{session.InputItem{Item: item.User("words of " + key)}}}, nil) {
+					return
+				}
+			}
+		}
+	}
+	var text strings.Builder
+	if err := export.JSONLines(&text, log); err != nil {
+		t.Fatal(err)
+	}
+	in := new(memstore.DB).Open(memstore.Options{})
+	made, err := host.Import{Store: in}.Lines(t.Context(), "there/x.jsonl", strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for d, err := range in.Deliveries(t.Context(), made.ID) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; slices.Contains(keys, d.Key) || d.By != "" || d.From != `an import of "x.jsonl"` || d.Shown != "" || !d.Queued {
+			t.Errorf("what waits now: %+v", d.Delivered)
+		}
+	}
+	if n != len(keys)-1 {
+		t.Errorf("%d deliveries wait", n)
+	}
+	if len(made.Dropped) != len(keys) || !strings.Contains(made.Dropped[0].What, `that "alice" sent`) {
+		t.Errorf("it is not listed who the file says has sent it: %v", made.Dropped)
+	}
+	for _, key := range keys[:4] { // the program's own have their effect
+		own := session.Delivery{Delivered: session.Delivered{Key: key}, Bodies: []session.Body{session.InputItem{Item: item.User("own words")}}}
+		if _, err := in.Deliver(t.Context(), made.ID, own); err != nil {
+			t.Errorf("a delivery with the key %q: %v", key, err)
+		}
 	}
 }
