@@ -80,10 +80,11 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 	for _, e := range entries {
 		name := e.Name()
 		lower := strings.ToLower(name)
-		switch {
-		case lower == ".git" || slices.Contains(ofProjects, lower):
+		own := lower == ".git" || slices.Contains(ofProjects, lower)
+		if own || lower == ".hg" {
 			l.obeyed = append(l.obeyed, name)
-		case e.IsDir() && name != "node_modules":
+		}
+		if !own && e.IsDir() && name != "node_modules" { // .hg may hold repositories of patches
 			l.folders = append(l.folders, filepath.Join(dir, name))
 		}
 		if name == "HEAD" || e.IsDir() && (name == "objects" || name == "refs") {

@@ -37,10 +37,11 @@ type Scan struct {
 type kind int
 
 const (
-	whole    kind = iota // a file, or a folder with all that is in it
-	settings             // a configuration of git
-	hooks                // a folder with hooks of git
-	pointer              // a file that says where the repository is
+	whole     kind = iota // a file, or a folder with all that is in it
+	settings              // a configuration of git
+	hooks                 // a folder with hooks of git
+	pointer               // a file that says where the repository is
+	mercurial             // a configuration of Mercurial, or a file that says where there is one
 )
 
 // marked is what was at a place.
@@ -85,14 +86,20 @@ func (s *Scan) Absent() (list []string) {
 // usesWorktreeConfig matches the setting by which git obeys the files config.worktree.
 var usesWorktreeConfig = lazyregexp.New(`(?im)^\s*(\[[^\]]*\]\s*)?worktreeconfig\s*=\s*true`)
 
-// Complete makes what git obeys in the repositories and what is not there, empty, so that
-// it can be kept from changing: git does not tell an empty folder for hooks from none. It
-// returns the paths.
+// Complete makes what git and Mercurial obey in the repositories and what is not there, empty,
+// so that it can be kept from changing: they do not tell an empty folder for hooks, or an empty
+// configuration, from none. It returns the paths.
 func (s *Scan) Complete() (made []string) {
 	for _, dir := range s.Pinned {
 		config := s.marks[filepath.Join(dir, "config")]
 		if m, known := s.marks[filepath.Join(dir, "hooks")]; known && m.stamp == "" {
 			if path := filepath.Join(dir, "hooks"); os.Mkdir(path, 0o777) == nil {
+				made = append(made, path)
+			}
+		}
+		for _, name := range ofMercurial {
+			path := filepath.Join(dir, name)
+			if m, known := s.marks[path]; known && m.kind == mercurial && m.stamp == "" && name != sharedPath && empty(path) {
 				made = append(made, path)
 			}
 		}
@@ -128,9 +135,12 @@ func (s *Scan) folder(dir string) []string {
 	}
 	for _, name := range l.obeyed {
 		path := filepath.Join(dir, name)
-		if strings.EqualFold(name, ".git") {
+		switch strings.ToLower(name) {
+		case ".git":
 			s.git(path)
-		} else {
+		case ".hg":
+			s.mercurial(path)
+		default:
 			s.mark(path, whole)
 		}
 	}
@@ -269,7 +279,7 @@ func (s *Scan) mark(path string, k kind) {
 	switch {
 	case strings.HasPrefix(m.stamp, "l"):
 		m.text = "a link: " + m.stamp
-	case k == settings, k == pointer:
+	case k == settings, k == pointer, k == mercurial:
 		m.text = read(path, m.stamp)
 	}
 	s.marks[path] = m
@@ -349,6 +359,10 @@ func (s *Scan) Since() (list []string) {
 					made = "was removed"
 				}
 				list = append(list, path+" "+made+": it tells git which settings and hooks to use")
+			}
+		case mercurial:
+			if newHgrc(path, before, m) {
+				list = append(list, path+" "+made+": Mercurial obeys it")
 			}
 		case whole:
 			if m.stamp == "" {

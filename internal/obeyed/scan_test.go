@@ -65,6 +65,14 @@ func TestSince(t *testing.T) {
 		"mkfifo .git/commondir":                                "/.git/commondir was removed",
 		"mkfifo .git/config.worktree":                          "/.git/config.worktree is new: it is not a file",
 		"echo x > sub/.mcp.json":                               "/sub/.mcp.json is new",
+		"mkdir -p new/.hg/store; printf '# x\\n[paths]\\ndefault = /a\\n\\n[ui]\\n# username = a\\n' > new/.hg/hgrc; : > new/.hg/hgrc-not-shared": "", // as hg clone does
+		"mkdir .hg; printf '[hooks]\\nupdate = evil\\n' > .hg/hgrc":                                                                               "/.hg/hgrc is new: Mercurial",
+		"mkdir .hg; printf '# x\\r[hooks]\\rupdate = evil\\n' > .hg/hgrc":                                                                         "/.hg/hgrc is new",
+		"mkdir .hg; echo '%include ../evil' > .hg/hgrc-not-shared":                                                                                "/.hg/hgrc-not-shared is new",
+		"mkdir -p a/.hg; echo '#evil' > a/.hg/sharedpath":                                                                                         "/a/.hg/sharedpath is new",
+		"mkdir .hg; mkfifo .hg/hgrc":                                                                                                              "/.hg/hgrc is new",
+		"mkdir -p evil/.hg; echo '[hooks]' > evil/.hg/hgrc; ln -s evil/.hg .hg":                                                                   "/evil/.hg/hgrc is new",
+		"mkdir .hg; (yes '#' | head -c 65536; echo '[hooks]') > .hg/hgrc || true":                                                                 "/.hg/hgrc is new",
 	} {
 		dir, run := workspace(t)
 		run(repository)
@@ -82,15 +90,16 @@ func TestSince(t *testing.T) {
 func TestLook(t *testing.T) {
 	dir, run := workspace(t)
 	run(`git init -q; rm -r .git/hooks; git config core.hooksPath .githooks; git config include.path ../shared.config; git config extensions.worktreeConfig true
-echo > shared.config; mkdir .githooks .vscode; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
+echo > shared.config; mkdir -p .githooks .vscode .hg/store b/.hg; echo > .hg/hgrc; echo > .hg/sharedpath; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
 	s := Look([]string{dir}, filepath.Join(dir, "agent.md"), "/elsewhere")
 	made := s.Complete()
 	var got []string
 	for _, path := range slices.Concat(s.Fixed, []string{"pinned:"}, s.Pinned) {
 		got = append(got, strings.TrimPrefix(path, dir+"/"))
 	}
-	const want = ".envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .vscode a/b/.git/config a/b/.git/hooks shared.config tree/.git " +
-		"pinned: .git .git/worktrees .git/worktrees/tree a/b/.git"
+	const want = ".envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .vscode " +
+		"a/b/.git/config a/b/.git/hooks b/.hg/hgrc b/.hg/hgrc-not-shared shared.config tree/.git " +
+		"pinned: .git .git/worktrees .git/worktrees/tree .hg a/b/.git b/.hg"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%s", got)
 	}
