@@ -23,7 +23,7 @@ import (
 type upstreamFlags struct {
 	Upstream     []string `group:"who" sep:"none" placeholder:"[MODELS=]URL" help:"Serve the models of an endpoint. MODELS says which: a name, a beginning such as gpt-*, or a name in front such as local/. May be repeated; the next one with the same MODELS is asked if one cannot answer."`
 	UpstreamKey  []string `group:"who" name:"upstream-key" sep:"," placeholder:"NAME@HOST" help:"Send the key in the variable NAME to the upstreams at HOST. May be repeated. Default: $$OPENAI_API_KEY goes to a single upstream, or to the one at $$OPENAI_BASE_URL."`
-	Uncounted    []string `group:"who" sep:"," placeholder:"HOST" help:"Do not count the tokens of requests at the upstreams at HOST if they have no way to do it. Otherwise the model is asked for the shortest reply, which costs what the input costs. May be repeated."`
+	Counted      []string `group:"who" sep:"," placeholder:"HOST" help:"Count the tokens of requests at the upstreams at HOST also if they have no way to do it: the model is asked for the shortest reply, which costs what the input costs each time. May be repeated."`
 	AccountIDs   bool     `group:"may" name:"account-ids" help:"Clients may name files, vector stores, containers, prompts and skills of the accounts at the upstreams by their ids. All clients share these accounts."`
 	UpstreamNote bool     `group:"who" name:"upstream-log" help:"Print a line for each response of an upstream: who was asked, and with what result."`
 }
@@ -35,9 +35,9 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 	if err != nil {
 		return nil, err
 	}
-	for _, at := range c.Uncounted {
+	for _, at := range c.Counted {
 		if !c.named(at) {
-			return nil, usage(fmt.Errorf("--uncounted: no --upstream is at %s", visible(at)))
+			return nil, usage(fmt.Errorf("--counted: no --upstream is at %s", visible(at)))
 		}
 	}
 	for _, given := range c.Upstream {
@@ -66,8 +66,8 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 		} else if !link.Kept && !c.theirs(link, env, alone) {
 			config.Key, config.Account = endpoint.Key{}, ""
 		}
-		uncounted := slices.ContainsFunc(c.Uncounted, func(at string) bool { return strings.EqualFold(at, link.Host) })
-		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config, Uncounted: uncounted})
+		counted := slices.ContainsFunc(c.Counted, func(at string) bool { return strings.EqualFold(at, link.Host) })
+		list = append(list, gateway.Upstream{Models: models, Dialect: link.Dialect, Config: config, Counted: counted})
 	}
 	return list, nil
 }

@@ -175,11 +175,11 @@ func TestServeFilesBeside(t *testing.T) {
 	}
 }
 
-// Tokens are counted by asking for a reply, and not at the hosts that --uncounted names.
+// Tokens are counted by asking for a reply only at the hosts that --counted names.
 func TestServeUpstreamCounts(t *testing.T) {
 	one, two := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."}), agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
 	base, _ := gatewayOf(t, nil, "--api", "chat", "--upstream", "one="+one.URL, "--upstream", "two="+two.URL,
-		"--uncounted", strings.TrimSuffix(strings.TrimPrefix(two.URL, "http://"), "/v1"))
+		"--counted", strings.TrimSuffix(strings.TrimPrefix(one.URL, "http://"), "/v1"))
 	for model, want := range map[string]int{"one": http.StatusOK, "two": http.StatusBadRequest} {
 		if status, text := post(t, base+"/responses/input_tokens", `{"model":"`+model+`","input":"How many?"}`); status != want || strings.Contains(text, `"input_tokens":0`) {
 			t.Errorf("%s: %d %s", model, status, text)
@@ -201,7 +201,7 @@ func TestServeUpstreamRefuses(t *testing.T) {
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "MINE@127.0.0.1:1"}, "MINE is not set"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH"}, "NAME@HOST"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--upstream-key", "PATH@elsewhere"}, "no --upstream is at elsewhere"},
-		{[]string{"--upstream", "http://127.0.0.1:1", "--uncounted", "elsewhere"}, "no --upstream is at elsewhere"},
+		{[]string{"--upstream", "http://127.0.0.1:1", "--counted", "elsewhere"}, "no --upstream is at elsewhere"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--api", "soap"}, "soap"},
 		{[]string{"--upstream", "http://127.0.0.1:1", "--profile", "soap"}, "soap"},
 	} {

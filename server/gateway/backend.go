@@ -36,9 +36,10 @@ type Upstream struct {
 	Dialect dialect.Dialect
 	// Config says where the upstream is. Its key goes to no other host.
 	Config *dialect.Config
-	// Uncounted refuses to count the tokens of a request if the upstream has no way to do it.
-	// Otherwise the model is asked for the shortest reply, which costs what the input costs.
-	Uncounted bool
+	// Counted says that the tokens of a request may be counted by asking the model for the shortest
+	// reply, if the upstream has no other way to do it. This costs what the input costs, and clients may
+	// count before each request. Otherwise the upstream cannot count.
+	Counted bool
 }
 
 // Backend is a [server.Backend] that asks upstreams. Set the fields before the first

@@ -6,10 +6,12 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/reach"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/server"
@@ -17,7 +19,7 @@ import (
 )
 
 // CountTokens implements [server.TokenCounter]. Nothing is estimated: an upstream that does not
-// count is asked for a reply that is as short as it can be, and says with it what it read.
+// count and is Counted is asked for a reply that is as short as it can be, and says with it what it read.
 func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, error) {
 	if r == nil || r.Request == nil {
 		return 0, errNothing
@@ -31,7 +33,7 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 	}
 	u := list[0]
 	client := u.counter()
-	if client == nil && u.Uncounted {
+	if client == nil && !u.Counted {
 		return 0, cannot("count tokens")
 	}
 	req, _, err := b.shape(r, u)
@@ -45,11 +47,13 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 			return n, nil
 		case !absent(err):
 			return 0, b.told(err, r)
-		case u.Uncounted:
+		case !u.Counted:
 			return 0, cannot("count tokens")
 		}
 	}
-	req.MaxOutputTokens = new(max(1, int64(u.profile().MinOutputTokens)))
+	if req, err = counted(req, u); err != nil {
+		return 0, err
+	}
 	got, err := b.beside(endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget()), u, req)
 	switch {
 	case err != nil:
@@ -66,7 +70,38 @@ func (b *Backend) CountSpends(r *server.Request) bool {
 		return false
 	}
 	list, err := b.candidates(r.Model)
-	return err == nil && !list[0].Uncounted && (list[0].counter() == nil || list[0].profile().InputTokens != endpoint.Yes)
+	return err == nil && list[0].Counted && (list[0].counter() == nil || list[0].profile().InputTokens != endpoint.Yes)
+}
+
+// counted returns the request whose reply says how many tokens another one has. Nothing runs for
+// it: it has only what the model reads and what limits the reply, and of tools those whose calls
+// the client would make. What an endpoint could do more for is refused.
+func counted(req *api.Request, u *upstream) (*api.Request, error) {
+	for i, t := range req.Tools {
+		if reach.Hosted(reach.Of(t)) {
+			return nil, uncountable(fmt.Sprintf("tools[%d]", i), fmt.Sprintf("it could run the tool of the type '%s'", t.ToolType()))
+		}
+	}
+	for _, it := range req.Input.All() {
+		if reach.Hosted(it) {
+			return nil, uncountable("input", fmt.Sprintf("it could run a tool that an item of the type '%s' gives to the model", it.Type()))
+		}
+	}
+	if req.Prompt != nil {
+		return nil, uncountable("prompt", "a stored prompt may have tools that it runs")
+	}
+	for _, m := range req.Extra {
+		return nil, uncountable(m.Name, "nobody knows what it does for this member")
+	}
+	return &api.Request{
+		Model: req.Model, Instructions: req.Instructions, Input: req.Input, Tools: req.Tools, Text: req.Text, Reasoning: req.Reasoning,
+		Truncation: req.Truncation, Store: req.Store, MaxOutputTokens: new(max(1, int64(u.profile().MinOutputTokens))),
+	}, nil
+}
+
+// uncountable refuses to count by asking for a reply.
+func uncountable(param, why string) error {
+	return server.Invalid("unsupported_value", param, "Unsupported value: the model's server counts tokens only with a reply, and %s. A count runs nothing.", why)
 }
 
 // counter returns the client of an upstream that may have a way to count tokens, or nil.

@@ -124,12 +124,14 @@ func TestCompact(t *testing.T) {
 	apispec.Load(t).Check(t, "CompactResource", []byte(body))
 }
 
-// An upstream that does not count tokens is asked for the least output, and says what it read. With
-// Uncounted it is not asked, and nothing is guessed.
+// An upstream that does not count tokens is asked for the least output if it is Counted, and says what it
+// read. Another one is not asked, and nothing is guessed.
 func TestCount(t *testing.T) {
 	for _, chat := range []bool{true, false} {
 		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
-		w := serving(t, open(t, local.URL, chat))
+		paid := open(t, local.URL, chat)
+		paid.Counted = true
+		w := serving(t, paid)
 		ask := `{"model":"m","input":[{"role":"user","content":"How many?"}],"instructions":"Be brief."}`
 		status, _, body := w.ask(http.MethodPost, "/responses/input_tokens", ask)
 		list := local.Requests()
@@ -145,9 +147,7 @@ func TestCount(t *testing.T) {
 				t.Errorf("chat %v: sent %s, which lacks %s", chat, sent, want)
 			}
 		}
-		quiet := open(t, local.URL, chat)
-		quiet.Uncounted = true
-		status, _, body = serving(t, quiet).ask(http.MethodPost, "/responses/input_tokens", ask)
+		status, _, body = serving(t, open(t, local.URL, chat)).ask(http.MethodPost, "/responses/input_tokens", ask)
 		if status != http.StatusBadRequest || !strings.Contains(body, "cannot count tokens") || len(local.Requests()) != 1 {
 			t.Errorf("chat %v: %d %s", chat, status, body)
 		}
@@ -165,6 +165,7 @@ func TestBesideSpends(t *testing.T) {
 	})
 	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, whole.URL, true), open(t, broken.URL, true), open(t, counts.URL, false)}}
 	b.Upstreams[0].Models, b.Upstreams[1].Models, b.Upstreams[2].Models = "whole", "broken", "counts"
+	b.Upstreams[0].Counted, b.Upstreams[1].Counted = true, true
 	b.Upstreams[2].Config.Profile = &endpoint.Profile{InputTokens: endpoint.Yes}
 	var got []server.Outcome
 	w := &world{t: t, b: b}
@@ -276,6 +277,56 @@ func TestAccountIDs(t *testing.T) {
 	for members := range refused {
 		if status, _, body := allowed.ask(http.MethodPost, "/responses", `{"model":"m",`+members+`}`); status != http.StatusOK {
 			t.Errorf("allowed: %s: %d %s", members, status, body)
+		}
+	}
+}
+
+// A count runs nothing: the model is not asked if its server could run a tool of the request, or do something
+// else that is more than reading the input, and it is not made to call a function.
+func TestCountRunsNothing(t *testing.T) {
+	const function = `{"type":"function","name":"look","parameters":{"type":"object"}}`
+	for _, tt := range []struct{ members, refused string }{
+		{`"tools":[{"type":"web_search"}]`, "tools[0]"},
+		{`"tools":[` + function + `,{"type":"mcp","server_label":"x","server_url":"https://8.8.8.8/mcp","require_approval":"never"}],"tool_choice":"required"`, "tools[1]"},
+		{`"tools":[{"type":"namespace","name":"n","description":"d","tools":[{"type":"code_interpreter","container":{"type":"auto"}}]}]`, "tools[0]"},
+		{`"tools":[{"type":"new_hosted_thing"}]`, "tools[0]"},
+		{`"tools":[{"type":"function","Type":"mcp","name":"look","parameters":{"type":"object"}}]`, "tools[0]"},
+		{`"input":[{"role":"user","content":"a"},{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"}]}]`, "input"},
+		{`"plugins":[{"id":"web"}]`, "plugins"},
+		{`"prompt":{"id":"pmpt_1"}`, "prompt"},
+		{`"tools":[` + function + `],"tool_choice":"required"`, ""},
+		{`"tools":[` + function + `],"tool_choice":{"type":"function","name":"look"}`, ""},
+		{`"tools":[` + function + `],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"mcp","server_label":"x"}]}`, ""},
+		{`"context_management":[{"type":"compaction","compact_threshold":1}],"service_tier":"priority","moderation":{"model":"m"}`, ""},
+	} {
+		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
+		up := open(t, local.URL, false)
+		up.Counted = true
+		up.Config.Profile = &endpoint.Profile{InputTokens: endpoint.No} // it knows all items
+		ask := `{"model":"m",` + tt.members + `}`
+		if !strings.Contains(ask, `"input"`) {
+			ask = `{"model":"m","input":"How many?",` + tt.members + `}`
+		}
+		w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{up}, AccountIDs: true}}
+		w.serve(&server.Server{Backend: w.b})
+		status, _, body := w.ask(http.MethodPost, "/responses/input_tokens", ask)
+		w.end()
+		sent := ""
+		for _, r := range local.Requests() {
+			sent += string(r.Body)
+		}
+		switch {
+		case tt.refused != "":
+			if status != http.StatusBadRequest || !strings.Contains(body, `"param": "`+tt.refused) || !strings.Contains(body, "count") || sent != "" {
+				t.Errorf("%s: %d %s, sent %s", tt.members, status, body, sent)
+			}
+		case status != http.StatusOK || !strings.Contains(sent, "How many?") || strings.Contains(tt.members, "look") != strings.Contains(sent, `"name":"look"`):
+			t.Errorf("%s: %d %s, sent %s", tt.members, status, body, sent)
+		}
+		for _, never := range []string{"tool_choice", "context_management", "priority", "moderation"} {
+			if strings.Contains(sent, never) {
+				t.Errorf("%s: sent %s, which has %s", tt.members, sent, never)
+			}
 		}
 	}
 }
