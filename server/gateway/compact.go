@@ -70,7 +70,7 @@ func (b *Backend) CountSpends(r *server.Request) bool {
 		return false
 	}
 	list, err := b.candidates(r.Model)
-	return err == nil && list[0].Counted && (list[0].counter() == nil || list[0].profile().InputTokens != endpoint.Yes)
+	return err == nil && list[0].Counted // whatever its profile says: the server may lack the path
 }
 
 // counted returns the request whose reply says how many tokens another one has. Nothing runs for

@@ -155,7 +155,8 @@ func TestCount(t *testing.T) {
 }
 
 // A count is admitted and told as a response is, if the upstream was asked for a reply, and so is a
-// summary; also those whose answer breaks off. A count that costs nothing is not admitted.
+// summary; also those whose answer breaks off, and those of an upstream that lacks what its profile says it
+// has. A count that costs nothing is not admitted.
 func TestBesideSpends(t *testing.T) {
 	cut := func(int) int { return 1 }
 	whole, broken := agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats."}), agenttest.StartLocal(t, &agenttest.Local{Text: "They talked about boats.", Break: cut})
@@ -163,10 +164,12 @@ func TestBesideSpends(t *testing.T) {
 	counts.Otherwise(func(int, agenttest.Request) agenttest.Reply {
 		return agenttest.Raw(200, "application/json", `{"object":"response.input_tokens","input_tokens":42}`)
 	})
-	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, whole.URL, true), open(t, broken.URL, true), open(t, counts.URL, false)}}
-	b.Upstreams[0].Models, b.Upstreams[1].Models, b.Upstreams[2].Models = "whole", "broken", "counts"
+	b := &gateway.Backend{Upstreams: []gateway.Upstream{open(t, whole.URL, true), open(t, broken.URL, true), open(t, counts.URL, false), open(t, whole.URL, false)}}
+	b.Upstreams[0].Models, b.Upstreams[1].Models, b.Upstreams[2].Models, b.Upstreams[3].Models = "whole", "broken", "counts", "lacks"
 	b.Upstreams[0].Counted, b.Upstreams[1].Counted = true, true
+	b.Upstreams[3].Counted = true
 	b.Upstreams[2].Config.Profile = &endpoint.Profile{InputTokens: endpoint.Yes}
+	b.Upstreams[3].Config.Profile = b.Upstreams[2].Config.Profile
 	var got []server.Outcome
 	w := &world{t: t, b: b}
 	w.serve(&server.Server{Backend: b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
@@ -178,6 +181,7 @@ func TestBesideSpends(t *testing.T) {
 		{"whole", "/responses/compact", "completed"},
 		{"broken", "/responses/input_tokens", "failed"},
 		{"broken", "/responses/compact", "failed"},
+		{"lacks", "/responses/input_tokens", "completed"},
 		{"counts", "/responses/input_tokens", ""},
 	} {
 		got = nil
