@@ -4,6 +4,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -99,16 +100,7 @@ func (e *Export) log(ctx context.Context) (export.Log, error) {
 	}
 	log := storedLog(ctx, e.Store, e.Session, &e.FrontEnd)
 	log.Entries = s.Log()
-	waiting := 0
-	for _, err := range log.Waiting(e.Session.ID) {
-		if err != nil {
-			return export.Log{}, err
-		}
-		waiting++
-	}
-	if waiting > 0 { // only lines hold them
-		e.notify(NoticeMissing, "the export does not contain %s for the session, which no run has taken yet; JSON lines do", many(waiting, "delivery that waits", "deliveries that wait"))
-	}
+	e.tellWaiting(ctx, log)
 	log.Waiting = nil
 	log.Nested = func(id string) ([]session.Entry, error) {
 		nested, err := session.Open(ctx, e.Store, id)
@@ -118,6 +110,39 @@ func (e *Export) log(ctx context.Context) (export.Log, error) {
 		return nested.Log(), nil
 	}
 	return log, nil
+}
+
+// tellWaiting says how much waits for the session and its nested ones: only lines hold it. So what cannot be read
+// of it is no reason not to export the rest.
+func (e *Export) tellWaiting(ctx context.Context, log export.Log) {
+	ids, err := nestedOf(ctx, e.Store, e.Session.ID)
+	waiting := 0
+	for _, id := range append(ids, e.Session.ID) {
+		for _, unread := range log.Waiting(id) {
+			if unread != nil {
+				err = cmp.Or(err, unread)
+				break
+			}
+			waiting++
+		}
+	}
+	if waiting > 0 {
+		e.notify(NoticeMissing, "the export does not contain %s for the session, which no run has taken yet; JSON lines do", many(waiting, "delivery that waits", "deliveries that wait"))
+	}
+	if err != nil {
+		e.notify(NoticeMissing, "the export does not contain what waits for the session, and not all of that can be read: %v", err)
+	}
+}
+
+// nestedOf returns the ids of all sessions inside a session.
+func nestedOf(ctx context.Context, in session.Catalog, id string) (ids []string, err error) {
+	for info, err := range in.List(ctx, session.Query{Prefix: id + "/", Nested: true, Archived: true}) {
+		if err != nil {
+			return ids, err
+		}
+		ids = append(ids, info.ID)
+	}
+	return ids, nil
 }
 
 // keepBeside writes the stored parts of a session's outputs beside its transcript at
