@@ -30,7 +30,7 @@ cd ../..; rm -rf workspace; git clone -q outside/origin workspace; cd workspace
 git submodule --quiet add ../outside/origin sub 2>/dev/null || git submodule --quiet add "$PWD/../outside/origin" sub
 git commit -qm sub; git worktree add -q linked 2>/dev/null; git clone -q ../outside/origin deep/er/own
 mkdir .vscode; echo '{}' > .vscode/tasks.json; echo true > .envrc; cp -r ../outside/origin shared; rm -rf shared/.git
-git config core.hooksPath tools/hooks; mkdir -p tools/hooks .hg deep/er/.hg; echo '[paths]' > .hg/hgrc
+git config core.hooksPath tools/hooks; mkdir -p tools/hooks .hg deep/er/.hg; echo '[paths]' > .hg/hgrc; mkdir mise; echo > mise/config.toml
 `
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Dir, cmd.Env = g.dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.path("home")}
@@ -71,6 +71,7 @@ var plants = map[string]string{
 	"echo evil > .vscode/tasks.json":                       ".vscode/tasks.json",
 	"echo evil > .envrc":                                   ".envrc",
 	"rm -f .envrc; echo evil > .envrc":                     ".envrc",
+	"mv mise m; mkdir mise; echo evil > mise/config.toml":  "mise/config.toml",
 	"echo evil >> .hg/hgrc":                                ".hg/hgrc",
 	"mv .hg h; mkdir .hg; echo evil > .hg/hgrc":            ".hg/hgrc",
 	"rm -f deep/er/.hg/hgrc; echo evil > deep/er/.hg/hgrc": "deep/er/.hg/hgrc", // it was not there

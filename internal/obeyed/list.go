@@ -76,11 +76,11 @@ func list(dir string) (listing, bool) {
 
 // choose returns what matters of entries.
 func choose(dir string, entries []os.DirEntry) (l listing) {
-	parts := 0
+	parts, folder := 0, strings.ToLower(filepath.Base(dir))
 	for _, e := range entries {
 		name := e.Name()
 		lower := strings.ToLower(name)
-		own := lower == ".git" || slices.Contains(ofProjects, lower)
+		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != ""
 		if own || lower == ".hg" {
 			l.obeyed = append(l.obeyed, name)
 		}

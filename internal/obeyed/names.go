@@ -20,19 +20,19 @@ import (
 var files = []string{
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xsession", ".xinitrc", ".pam_environment", // shells and sessions
-	".envrc", ".mise.toml", "mise.toml", ".gitconfig", ".hgrc", ".npmrc", ".vimrc", ".nvimrc", ".nvim.lua", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
+	".envrc", ".mise.toml", "mise.toml", ".tool-versions", ".gitconfig", ".hgrc", ".npmrc", ".vimrc", ".nvimrc", ".nvim.lua", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
 }
 
 // folders are folders with all that is in them.
 var folders = []string{
 	".git", ".hg", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
-	".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
+	".mise", ".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
 	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
 }
 
 // ofProjects are names of files and folders that programs obey in the folder of a project.
 var ofProjects = []string{
-	".envrc", ".mise.toml", "mise.toml", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
+	".envrc", ".mise.toml", "mise.toml", ".mise", ".tool-versions", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
 }
 
 // Name returns the part of a path that names a file or folder that programs obey, or "".
@@ -62,6 +62,26 @@ func Name(path string) string {
 		if strings.Contains(whole, "/"+strings.ToLower(folder)+"/") {
 			return folder
 		}
+	}
+	if n := len(names); n > 0 {
+		return ofMise(strings.Join(names[max(0, n-2):n-1], ""), names[n-1])
+	}
+	return ""
+}
+
+// ofMise returns what a name in a folder is called that mise obeys beside mise.toml, or "": it has files for
+// the person (mise.local.toml) and for environments (mise.dev.toml), and folders for both. The names are in lower case.
+func ofMise(folder, name string) string {
+	toml := strings.HasSuffix(name, ".toml")
+	switch {
+	case toml && strings.HasPrefix(name, "mise."):
+		return "mise.*.toml"
+	case toml && strings.HasPrefix(name, ".mise."):
+		return ".mise.*.toml"
+	case toml && strings.HasPrefix(name, "config.") && folder == "mise":
+		return "mise/config.toml"
+	case name == "mise" && folder == ".config":
+		return ".config/mise"
 	}
 	return ""
 }

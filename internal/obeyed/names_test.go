@@ -57,6 +57,9 @@ func TestNamesInOtherForms(t *testing.T) {
 		"git~1/config":              ".git", "GIT~1. /config": ".git", "git~1::$INDEX_ALLOCATION/hooks/pre-commit": ".git", "gi\u200ct~1": ".git", "git~12/x": "", // the short name of .git
 		"a/mise.toml": "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",
 		".nvim.lua": ".nvim.lua", ".nvimrc": ".nvimrc", ".helix/languages.toml": ".helix", ".zed/tasks.json": ".zed", ".fleet/run.json": ".fleet", ".windsurf/mcp.json": ".windsurf",
+		"mise.local.toml": "mise.*.toml", "a/mise.dev.local.toml": "mise.*.toml", ".mise.local.toml": ".mise.*.toml", ".config/mise.dev.toml": "mise.*.toml", ".config/mise.toml": "mise.toml",
+		"mise/config.toml": "mise/config.toml", "a/MISE/config.dev.toml::$DATA": "mise/config.toml", ".mise/config.toml": ".mise", ".tool-versions": ".tool-versions",
+		"mise/a.go": "", "premise.toml": "", "mise.go": "", "config.toml": "", "mise/config/a.toml": "", "a.mise.toml": "",
 		"git/x": "", "a.git/x": "", ".gitignore": "", "x:y/z": "", "notes.envrc": "", "mise.lock": "", "C:/w/a.go": "",
 	} {
 		if name := obeyed.Name(path); name != want {

@@ -142,12 +142,26 @@ func (s *Scan) folder(dir string) []string {
 			s.mercurial(path)
 		default:
 			s.mark(path, whole)
+			if project(path) != dir {
+				s.Pinned = append(s.Pinned, dir)
+			}
 		}
 	}
 	if l.bare {
 		s.repository(dir, "")
 	}
 	return l.folders
+}
+
+// project returns the folder in which programs obey what is at a path: usually the one that it
+// is in, but mise obeys .config/mise and mise/config.toml of a project.
+func project(path string) string {
+	dir := filepath.Dir(path)
+	in := strings.ToLower(filepath.Base(dir))
+	if (in == ".config" || in == "mise") && ofMise(in, strings.ToLower(filepath.Base(path))) != "" {
+		return filepath.Dir(dir)
+	}
+	return dir
 }
 
 // list lists a folder once, within the limit.
@@ -368,7 +382,7 @@ func (s *Scan) Since() (list []string) {
 			if m.stamp == "" {
 				made = "is gone"
 			}
-			if asked || before.stamp != "" || s.seen[filepath.Dir(path)] {
+			if asked || before.stamp != "" || s.seen[filepath.Dir(path)] || s.seen[project(path)] {
 				list = append(list, path+" "+made+": other programs may obey it")
 			}
 		}

@@ -61,10 +61,16 @@ func TestSince(t *testing.T) {
 		"echo evil > .envrc":                                                                                     "/.envrc is new",
 		"mkdir .vscode; echo evil > .vscode/tasks.json":                                                          "/.vscode is new",
 		"mkfifo sub/.git": "/sub/.git is new: it tells git",
-		"mkdir sub/.git; mkfifo sub/.git/config sub/.git/HEAD": "/sub/.git/config is new: it is not a file",
-		"mkfifo .git/commondir":                                "/.git/commondir was removed",
-		"mkfifo .git/config.worktree":                          "/.git/config.worktree is new: it is not a file",
-		"echo x > sub/.mcp.json":                               "/sub/.mcp.json is new",
+		"mkdir sub/.git; mkfifo sub/.git/config sub/.git/HEAD":     "/sub/.git/config is new: it is not a file",
+		"mkfifo .git/commondir":                                    "/.git/commondir was removed",
+		"mkfifo .git/config.worktree":                              "/.git/config.worktree is new: it is not a file",
+		"echo x > sub/.mcp.json":                                   "/sub/.mcp.json is new",
+		"echo x > mise.dev.toml":                                   "/mise.dev.toml is new",
+		"mkdir .mise; echo x > .mise/config.toml":                  "/.mise is new",
+		"mkdir mise; echo x > mise/config.local.toml":              "/mise/config.local.toml is new",
+		"mkdir -p .config/mise; echo x > .config/mise/config.toml": "/.config/mise is new",
+		"mkdir .config; echo x > .config/mise.toml":                "/.config/mise.toml is new",
+		"mkdir -p a/.config/mise a/mise; echo x > a/mise/a":        "",
 		"mkdir -p new/.hg/store; printf '# x\\n[paths]\\ndefault = /a\\n\\n[ui]\\n# username = a\\n' > new/.hg/hgrc; : > new/.hg/hgrc-not-shared": "", // as hg clone does
 		"mkdir .hg; printf '[hooks]\\nupdate = evil\\n' > .hg/hgrc":                                                                               "/.hg/hgrc is new: Mercurial",
 		"mkdir .hg; printf '# x\\r[hooks]\\rupdate = evil\\n' > .hg/hgrc":                                                                         "/.hg/hgrc is new",
@@ -90,16 +96,16 @@ func TestSince(t *testing.T) {
 func TestLook(t *testing.T) {
 	dir, run := workspace(t)
 	run(`git init -q; rm -r .git/hooks; git config core.hooksPath .githooks; git config include.path ../shared.config; git config extensions.worktreeConfig true
-echo > shared.config; mkdir -p .githooks .vscode .hg/store b/.hg; echo > .hg/hgrc; echo > .hg/sharedpath; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
+echo > shared.config; mkdir -p .githooks .vscode .hg/store b/.hg .config/mise mise; echo > .hg/hgrc; echo > .hg/sharedpath; echo > mise/config.toml; echo > mise.local.toml; echo > mise/x; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
 	s := Look([]string{dir}, filepath.Join(dir, "agent.md"), "/elsewhere")
 	made := s.Complete()
 	var got []string
 	for _, path := range slices.Concat(s.Fixed, []string{"pinned:"}, s.Pinned) {
 		got = append(got, strings.TrimPrefix(path, dir+"/"))
 	}
-	const want = ".envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .vscode " +
-		"a/b/.git/config a/b/.git/hooks b/.hg/hgrc b/.hg/hgrc-not-shared shared.config tree/.git " +
-		"pinned: .git .git/worktrees .git/worktrees/tree .hg a/b/.git b/.hg"
+	const want = ".config/mise .envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .vscode " +
+		"a/b/.git/config a/b/.git/hooks b/.hg/hgrc b/.hg/hgrc-not-shared mise.local.toml mise/config.toml shared.config tree/.git " +
+		"pinned: .config .git .git/worktrees .git/worktrees/tree .hg a/b/.git b/.hg mise"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%s", got)
 	}
