@@ -260,7 +260,7 @@ func TestClientToolSearch(t *testing.T) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
 		}
 	}
-	if notes := strings.Count(body, "The result of your call of the tool tool_search"); notes != 1 || !strings.Contains(body, "the index is gone") {
+	if notes := strings.Count(body, "The arguments of your call of the tool tool_search, and its result"); notes != 1 || !strings.Contains(body, "the index is gone") {
 		t.Errorf("%d messages about searches, want one that says why it failed\n%s", notes, body)
 	}
 	for _, def := range []*item.ToolSearchTool{nil, {}, {Execution: item.ExecutionServer}} {

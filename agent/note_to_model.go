@@ -20,10 +20,16 @@ import (
 // tools.
 
 // The messages for the model. They are in brackets, as no person wrote them, and each line of
-// the tool's text is marked, so that it cannot close them and go on as the person.
+// the call's arguments and of the tool's text is marked, so that neither can close them and go
+// on as the person.
 const (
-	aboutDropped = "[Your call of the tool %s with %s has no screenshot, so it is left out of this conversation. Its result, in lines that begin with >:\n\n> %s\n]"
-	aboutOutput  = "[The result of your call of the tool %s with %s, besides its output above, in lines that begin with >:\n\n> %s\n]"
+	aboutDropped = "[Your call of the tool %s has no screenshot, so it is left out of this conversation. Its arguments and its result, in lines that begin with >:\n\n> %s\n\n> %s\n]"
+	aboutOutput  = "[The arguments of your call of the tool %s, and its result besides its output above, in lines that begin with >:\n\n> %s\n\n> %s\n]"
+)
+
+// What the messages say if there are no arguments, and if a tool gives no image.
+const (
+	noArguments  = "no arguments"
 	noScreenshot = "The tool returned no image."
 )
 
@@ -41,12 +47,12 @@ func (r *Run) recordNoted(call item.Item, text string, bodies ...session.Body) e
 		form = aboutDropped
 	}
 	name, with := plan.CalledBy(call)
-	arguments := cmp.Or(string(with), "no arguments")
+	arguments := cmp.Or(string(with), noArguments)
 	if len(arguments) > maxQuoted {
 		arguments = fmt.Sprintf("%d bytes of arguments", len(arguments))
 	}
 	r.shown.given = append(r.shown.given, r.nextSeq()+int64(len(bodies)))
-	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, arguments, marked.Replace(text))), Own: true})...)
+	return r.record(append(bodies, session.InputItem{Item: item.User(fmt.Sprintf(form, name, marked.Replace(arguments), marked.Replace(text))), Own: true})...)
 }
 
 // unsentText returns the text of an output for the model.

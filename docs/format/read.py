@@ -39,8 +39,8 @@ CLOSED = {
     "cut": "The call was not started: the reply ended before the call was complete. Nothing was done.",
     "kind": "This client does not run calls of type %s.",
 }
-DROPPED = "[Your call of the tool computer with %s has no screenshot, so it is left out of this conversation. Its result, in lines that begin with >:\n\n> %s\n]"
-BESIDES = "[The result of your call of the tool tool_search with %s, besides its output above, in lines that begin with >:\n\n> %s\n]"
+DROPPED = "[Your call of the tool computer has no screenshot, so it is left out of this conversation. Its arguments and its result, in lines that begin with >:\n\n> %s\n\n> %s\n]"
+BESIDES = "[The arguments of your call of the tool tool_search, and its result besides its output above, in lines that begin with >:\n\n> %s\n\n> %s\n]"
 MARKED = re.compile("\r\n|\n|\r")
 COLLAPSED = "The output of this call is left out: a later call read the same again. See its output."
 REFUSED = "The original output of this call is left out: the endpoint refused it. "
@@ -614,7 +614,7 @@ def request(view):
             out = output_for(c.said, text)
             view.apply(view.seq + 1, "answered" if out else "withdrawn", {"call_id": c.call_id, "item": out})
             if c.item.type in ("computer_call", "tool_search_call"):
-                note = (BESIDES if out else DROPPED) % (arguments(c.said), MARKED.sub(r"\g<0>> ", text))
+                note = (BESIDES if out else DROPPED) % tuple(MARKED.sub(r"\g<0>> ", t) for t in (arguments(c.said), text))
                 view.apply(view.seq + 1, "given", {"item": message(note)})
     view.apply(view.seq + 1, "turn_started", {})
     return view.items()
