@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
@@ -44,7 +45,11 @@ func (t *dialogue) title(ctx context.Context, text string) error {
 		return err
 	}
 	if text == "" {
-		return t.titleByModel(ctx)
+		title, cost, err := t.titleByModel(ctx)
+		if err != nil {
+			return err
+		}
+		return t.entitle(ctx, title, cost)
 	}
 	if len([]rune(text)) > mostTitle {
 		return fmt.Errorf("a title has at most %d characters", mostTitle)
@@ -52,7 +57,8 @@ func (t *dialogue) title(ctx context.Context, text string) error {
 	return t.entitle(ctx, text, "")
 }
 
-func (t *dialogue) titleByModel(ctx context.Context) error {
+// titleByModel asks the model for a title, and returns it with what it cost.
+func (t *dialogue) titleByModel(ctx context.Context) (title, cost string, err error) {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	defer t.face.working(stop, nil)()
@@ -60,18 +66,17 @@ func (t *dialogue) titleByModel(ctx context.Context) error {
 	defer t.face.done("title")
 	asks, err := t.beside(work, titleTask, false)
 	if err != nil {
-		return fmt.Errorf("no title: %w", err)
+		return "", "", fmt.Errorf("no title: %w", err)
 	}
 	res, err := asks()
 	if failure := t.spend(ctx, res); failure != nil || err != nil {
-		return fmt.Errorf("no title: %w", cmp.Or(err, failure))
+		return "", "", fmt.Errorf("no title: %w", cmp.Or(err, failure))
 	}
-	title := lineIn(res.Text, mostTitle)
-	if title == "" {
-		return errors.New("no title: the model's answer has no text")
+	if title = lineIn(res.Text, mostTitle); title == "" {
+		return "", "", errors.New("no title: the model's answer has no text")
 	}
 	u := res.Totals
-	return t.entitle(ctx, title, usedText(u.All(), u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens}))
+	return title, usedText(u.All(), u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens}), nil
 }
 
 // entitle stores a title, and says what it cost.
@@ -79,7 +84,7 @@ func (t *dialogue) entitle(ctx context.Context, title, cost string) error {
 	if err := t.host.Store.Label(ctx, t.info.ID, session.Labels{Title: &title}); err != nil {
 		return err
 	}
-	t.info.Title = title
+	t.info.Title, t.untitled = title, false
 	fmt.Fprintf(t.std.err, "antiphon: the title of the conversation is: %s%s\n", printable(t.env.Hide(title)), cost)
 	return nil
 }
@@ -129,15 +134,36 @@ func (t *dialogue) spend(ctx context.Context, res *agent.Result) error {
 	return err
 }
 
-// entitleOnce asks for a title after the first answer of a conversation that began here, if the settings say so.
+// entitleOnce asks for a title after the first answer of a conversation that began here, if the settings say so and nobody has given it
+// one.
 func (t *dialogue) entitleOnce(ctx context.Context) {
 	if !t.untitled || !t.replied || t.env["ANTIPHON_TITLES"] != byModel {
 		return
 	}
 	t.untitled = false
-	if err := t.titleByModel(ctx); err != nil {
+	if err := t.entitleByModel(ctx); err != nil {
 		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 	}
+}
+
+func (t *dialogue) entitleByModel(ctx context.Context) error {
+	if given, err := t.titleGiven(ctx); given || err != nil {
+		return err
+	}
+	title, cost, err := t.titleByModel(ctx)
+	if err != nil {
+		return err
+	}
+	if given, err := t.titleGiven(ctx); given || err != nil { // while the model was asked
+		return err
+	}
+	return t.entitle(ctx, title, cost)
+}
+
+// titleGiven reports whether somebody has given the conversation a title, perhaps elsewhere: it is not the one of its first message.
+func (t *dialogue) titleGiven(ctx context.Context) (bool, error) {
+	info, err := t.host.Store.Info(ctx, t.info.ID)
+	return info.Title != session.TitleOf(slices.Collect(t.host.Session.Entries())), err
 }
 
 // foresight is a request for what the person may say next.

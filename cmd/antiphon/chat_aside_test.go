@@ -30,8 +30,8 @@ func titleOf(t *testing.T, d *dialogue) string {
 	return info.Title
 }
 
-// TestTitle proves that a title is what the person says, or what the model answers, if it is asked: by /title alone, or once by the
-// setting; and that what this used counts.
+// TestTitle proves that a title is what the person says, or what the model answers, if it is asked by /title alone, and
+// that what this used counts.
 func TestTitle(t *testing.T) {
 	d, _, screen := conversing(t, "again\nturn\n  say \"**Red\x1b[2J and   blue**\"\n  say More.\n")
 	do := func(text, want string) {
@@ -62,12 +62,50 @@ func TestTitle(t *testing.T) {
 	if d.used.All().Tokens <= before || besides(d.host.Session) != 1 {
 		t.Errorf("%d tokens before, %d after it, %d requests", before, d.used.All().Tokens, besides(d.host.Session))
 	}
-	d.env["ANTIPHON_TITLES"] = byModel
-	for range 2 {
-		d.entitleOnce(t.Context())
-	}
-	if got := besides(d.host.Session); got != 2 {
-		t.Errorf("by the setting: %d requests", got)
+}
+
+// TestTitleStays proves that the setting asks the model for a title once, and not if somebody has given one, here or elsewhere, and that
+// the model's title does not take the place of one that was given while it was asked.
+func TestTitleStays(t *testing.T) {
+	for _, by := range []string{"nobody", "here", "the model", "elsewhere", "elsewhere, meanwhile"} {
+		t.Run(by, func(t *testing.T) {
+			d, face, _ := conversing(t, "again\nturn\n  say Yes.\n")
+			d.env["ANTIPHON_TITLES"] = byModel
+			label := func() {
+				title := "Mine"
+				if err := d.host.Store.Label(t.Context(), d.info.ID, session.Labels{Title: &title}); err != nil {
+					t.Error(err)
+				}
+			}
+			want, requests := "Mine", 0
+			if err := d.turn(t.Context(), "Which colours?"); err != nil {
+				t.Fatal(err)
+			}
+			switch by {
+			case "nobody":
+				want, requests = "Yes.", 1
+			case "here":
+				if err := d.command(t.Context(), "/title Mine"); err != nil {
+					t.Fatal(err)
+				}
+			case "the model":
+				if err := d.command(t.Context(), "/title"); err != nil {
+					t.Fatal(err)
+				}
+				want, requests = "Yes.", 1
+			case "elsewhere":
+				label()
+			default:
+				face.begun = func(func(), func(string) error) { label() }
+				requests = 1
+			}
+			for range 2 {
+				d.entitleOnce(t.Context())
+			}
+			if got := titleOf(t, d); got != want || besides(d.host.Session) != requests {
+				t.Errorf("it is %q after %d requests, want %q after %d", got, besides(d.host.Session), want, requests)
+			}
+		})
 	}
 }
 
