@@ -133,27 +133,37 @@ func (r *Run) noteStart() {
 	}
 }
 
-// afterStop reports whether the run before was stopped before it had its answer, and not for it to go on elsewhere. Then this
-// one has no answer to wait for, unless it has input of its own.
+// afterStop reports whether somebody stopped the run before, which had no answer yet, and not for it to go on elsewhere, and
+// whether nothing was said since. Then this run has no answer to wait for, unless it has input of its own. A run whose context ended
+// goes on in this one, as that of a worker that ends, unless the log says that a person stopped it.
 func (r *Run) afterStop() bool {
 	if len(r.input) > 0 || r.takesOver {
 		return false
 	}
-	ended := false
+	begun, byPerson, ended := false, false, false
 	for _, e := range slices.Backward(r.session.Log()) {
 		switch b := e.Body.(type) {
-		case session.Stopped:
-			if why := StopReason(b.Why); ended || why != StopRequested && why != StopCancelled {
+		case session.RunStarted:
+			if !b.Resumes && (begun || ended) {
 				return false
 			}
-			ended = true
+			begun = begun || !b.Resumes // it is this run
+		case session.TurnStarted:
+			return false
+		case session.InputItem:
+			if !b.Own {
+				return false
+			}
+		case session.Noticed:
+			byPerson = byPerson || b.Kind == session.NoticeStoppedByPerson
+		case session.Stopped:
+			why := StopReason(b.Why)
+			if ended = why == StopRequested || why == StopCancelled && byPerson; !ended {
+				return false
+			}
 		case session.StopAsked:
 			if ended {
-				return !b.AfterTurn
-			}
-		case session.TurnStarted:
-			if ended {
-				return false
+				return !b.AfterTurn && b.Run == 0
 			}
 		}
 	}

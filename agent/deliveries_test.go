@@ -168,6 +168,75 @@ func TestDeliveredInputQueuedAndStopped(t *testing.T) {
 	}
 }
 
+// D1: what waits for the answer of a run goes behind it if nobody has stopped that run for good: it was killed, its context ended because its
+// worker did or its work was parked, it was moved, or somebody spoke after the stop.
+func TestDeliveredInputQueuedGoesBehind(t *testing.T) {
+	stopped := func(ask session.StopAsked) []session.Body {
+		if ask.Why == "" {
+			ask.Why = string(agent.StopRequested)
+		}
+		return []session.Body{session.RunStarted{}, session.InputItem{Item: item.User("first")}, session.TurnStarted{Turn: 1}, session.TurnEnded{Status: item.StatusCancelled},
+			ask, session.Stopped{Why: ask.Why}}
+	}
+	byPerson := session.Noticed{Kind: session.NoticeStoppedByPerson}
+	second := session.InputItem{Item: item.User("second")}
+	cancelled := session.StopAsked{Why: string(agent.StopCancelled)}
+	for name, c := range map[string]struct {
+		log  []session.Body
+		next bool
+	}{
+		"stopped":                        {log: stopped(session.StopAsked{}), next: true},
+		"stopped at its terminal":        {log: append(stopped(cancelled), byPerson), next: true},
+		"killed":                         {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
+		"killed before its request":      {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second)},
+		"killed after one at a terminal": {log: append(stopped(cancelled), byPerson, session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
+		"spoken to since":                {log: append(stopped(session.StopAsked{}), second)},
+		"cancelled":                      {log: stopped(cancelled)},
+		"moved now":                      {log: stopped(session.StopAsked{Run: 1})},
+		"moved":                          {log: stopped(session.StopAsked{Run: 1, AfterTurn: true})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, agenttest.Completed(item.Assistant("answer 1")), agenttest.Completed(item.Assistant("answer 2")))
+			if _, err := r.session.Append(t.Context(), c.log...); err != nil {
+				t.Fatal(err)
+			}
+			d := letter("later", "later")
+			d.Queued = true
+			r.deliver("s", d)
+			r.run()
+			first := r.inputs()[0]
+			if got := outline(first); slices.Contains(got, "user: later") != c.next {
+				t.Errorf("the first request is %q", got)
+			}
+			if got := outline(r.last()); !slices.Contains(got, "user: later") {
+				t.Errorf("the last request is %q", got)
+			}
+		})
+	}
+}
+
+// D1: a run whose context ends for the cause of a worker goes on elsewhere, and what waits for its answer goes behind it.
+func TestDeliveredInputQueuedAndGivenBack(t *testing.T) {
+	r := newRig(t, agenttest.Completed(call("c1", "wait", "one")), agenttest.Completed(item.Assistant("answer 1")), agenttest.Completed(item.Assistant("answer 2")))
+	r.begin()
+	ctx, end := context.WithCancelCause(t.Context())
+	r.agent.Tools = []tool.Tool{textTool("wait", func(ctx context.Context, text string) (string, error) {
+		d := letter("later", "later")
+		d.Queued = true
+		r.deliver("s", d)
+		end(errors.New("the worker stops"))
+		<-ctx.Done()
+		return text, ctx.Err()
+	})}
+	if res, err := r.agent.Run(ctx, r.session, item.User("go")); err == nil || res.Why != agent.StopCancelled {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	r.run()
+	if got := r.inputs(); len(got) != 3 || slices.Contains(outline(got[1]), "user: later") || !slices.Contains(outline(got[2]), "user: later") {
+		t.Errorf("%d requests, the last one is %q", len(got), outline(r.last()))
+	}
+}
+
 // D1: a delivered request to stop ends the work in progress at once, or lets the turn
 // be completed, and the run ends without an error.
 func TestDeliveredStop(t *testing.T) {

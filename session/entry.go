@@ -432,6 +432,9 @@ const (
 	// NoticeJudged means that the hooks have examined the last reply and do not
 	// object. It is recorded where another process may perform the next effect.
 	NoticeJudged = "judged"
+	// NoticeStoppedByPerson means that a person stopped the run before it at its terminal, whose program goes on. A run
+	// whose context ends for another reason does not have it.
+	NoticeStoppedByPerson = "stopped_by_person"
 )
 
 // Superseded records the decision to leave out the text of a reply that broke off,

@@ -390,10 +390,6 @@ func (t *dialogue) goOn(ctx context.Context) error {
 	return t.turn(ctx, "")
 }
 
-// noticeHalted is the kind of the notice that the person at the terminal has stopped a run. A run that ends with the program does
-// not have it.
-const noticeHalted = "stopped_by_person"
-
 // stoppedByPerson reports whether somebody has stopped the last run, and nothing was said since.
 func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
 	asked := false
@@ -408,7 +404,7 @@ func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
 		case session.Stopped:
 			stopped = asked && b.Why == string(agent.StopRequested)
 		case session.Noticed:
-			stopped = stopped || b.Kind == noticeHalted
+			stopped = stopped || b.Kind == session.NoticeStoppedByPerson
 		}
 	}
 	return stopped

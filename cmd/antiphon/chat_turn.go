@@ -113,7 +113,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		return context.Cause(ctx)
 	case work.Err() != nil:
 		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
-		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: noticeHalted, Text: "the person at the terminal stopped this"}); err != nil {
+		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: "the person at the terminal stopped this"}); err != nil {
 			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 		}
 	case errors.Is(err, session.ErrLost):

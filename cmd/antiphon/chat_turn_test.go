@@ -294,15 +294,20 @@ func TestLostWithBoth(t *testing.T) {
 // TestQueuedAndStopped proves that what waits for the answer of a run that somebody stops is answered next, but not if an
 // operator stops the run with antiphon work park.
 func TestQueuedAndStopped(t *testing.T) {
-	for from, want := range map[string]int{"chat": 2, queue.FromPark: 1} {
+	for from, want := range map[string]int{"chat": 2, "esc": 2, queue.FromPark: 1} {
 		t.Run(from, func(t *testing.T) {
 			d, face, screen := conversing(t, "again\nturn\n  say Yes.\n")
-			face.begun = func(func(), func(string) error) {
+			face.begun = func(stop func(), _ func(string) error) {
 				face.begun = nil
-				for _, one := range []session.Delivery{
+				said := []session.Delivery{
 					{Delivered: session.Delivered{Key: "1", By: "anna", From: "chat", Queued: true}, Bodies: []session.Body{session.InputItem{Item: item.User("two")}}},
 					{Delivered: session.Delivered{Key: "2", By: "anna", From: from}, Bodies: []session.Body{session.StopAsked{}}},
-				} {
+				}
+				if from == "esc" {
+					said = said[:1]
+					defer stop()
+				}
+				for _, one := range said {
 					if _, err := d.host.Session.Deliver(t.Context(), one); err != nil {
 						t.Error(err)
 					}

@@ -281,7 +281,7 @@ func (p *printer) went(e session.Entry, changed bool) {
 // internalNotice reports whether only the loop needs a notice. It is not shown to a
 // person who watches a run.
 func internalNotice(kind string) bool {
-	return kind == session.NoticeJudged || kind == noticeFiles || kind == noticeHalted
+	return kind == session.NoticeJudged || kind == noticeFiles || kind == session.NoticeStoppedByPerson
 }
 
 // decided prints entries about calls and decisions.
