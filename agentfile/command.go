@@ -30,6 +30,7 @@ type fixed struct {
 	inner   *shell.Command
 	first   []string
 	scripts []trust.Source // that first names
+	made    made
 }
 
 // fixedSchema is the schema of such a tool's arguments.
@@ -71,6 +72,7 @@ func (f *fixed) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer f.made.keep(f.made.open(f.first, f.scripts))
 	return f.inner.Run(ctx, whole)
 }
 
@@ -113,15 +115,15 @@ func (f *fixed) Annotations() tool.Annotations {
 }
 
 // Approval returns the verdict of run_command on the whole command. If a script has changed
-// since the agent's file was read, or is new, it asks. K6
+// since the agent's file was read, or is new and not the command's own output, it asks. K6
 func (f *fixed) Approval(call tool.Call, rules []session.Rule) (verdict session.Verdict, reason string) {
 	whole, err := f.whole(call)
 	if err != nil {
 		return "", ""
 	}
 	verdict, reason = f.inner.Approval(whole, rules)
-	if what := cmp.Or(changed(f.scripts), appeared(f.scripts)); what != "" && verdict != session.Deny {
-		return session.Ask, what
+	if what := cmp.Or(changed(f.scripts), appeared(f.made.others(f.scripts))); what != "" && verdict != session.Deny {
+		return session.Ask, what + "; start the agent again to agree to it for all calls"
 	}
 	return verdict, reason
 }

@@ -1,0 +1,96 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agentfile
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/antiphon-go/antiphon/trust"
+)
+
+// A made remembers the files that the calls of a command made where there was none when the agent's
+// file was read, such as the output that its words name: a person who agreed to the command agreed
+// to them. It may be used concurrently.
+type made struct {
+	mu     sync.Mutex
+	hashes map[string]string // by path, as a call left them
+}
+
+// open returns the files of a command that a call may make: those that are not there, and those
+// that are as an earlier call left them. What the command's program runs or reads as code is none
+// of them: another call that runs at the same time could put it there.
+func (m *made) open(words []string, scripts []trust.Source) (list []trust.Source) {
+	if len(scripts) == 0 {
+		return nil
+	}
+	code := codeOf(words)
+	for _, s := range scripts {
+		if s.Hash != "" || slices.Contains(code, s.Word) {
+			continue
+		}
+		if _, err := os.Lstat(s.Path); os.IsNotExist(err) || m.left(s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// keep remembers what a call made of the files that were open to it.
+func (m *made) keep(open []trust.Source) {
+	for _, s := range open {
+		hash, why := new(gate).hash(resolved(s.Path))
+		m.mu.Lock()
+		if delete(m.hashes, s.Path); why == "" {
+			if m.hashes == nil {
+				m.hashes = map[string]string{}
+			}
+			m.hashes[s.Path] = hash
+		}
+		m.mu.Unlock()
+	}
+}
+
+// left reports whether a file is as a call of the command left it.
+func (m *made) left(s trust.Source) bool {
+	m.mu.Lock()
+	hash := m.hashes[s.Path]
+	m.mu.Unlock()
+	if hash == "" {
+		return false
+	}
+	now, why := new(gate).hash(resolved(s.Path))
+	return why == "" && now == hash
+}
+
+// others returns the scripts without the files that are as a call left them.
+func (m *made) others(scripts []trust.Source) []trust.Source {
+	return slices.DeleteFunc(slices.Clone(scripts), func(s trust.Source) bool { return s.Hash == "" && m.left(s) })
+}
+
+// codeOf returns the names that the program of a command runs or reads as code, as far as that is
+// known: the program, its recipes, of an interpreter all up to the script, and of a program that
+// starts another one, all.
+func codeOf(words []string) []string {
+	program := programOf(words[0])
+	names := append([]string{words[0]}, recipes[program]...)
+	switch {
+	case slices.Contains(starters, program):
+		names = append(names, named(words)...)
+	case slices.Contains(interpreters, strings.TrimRight(program, "0123456789.")):
+		end := slices.IndexFunc(words[1:], func(word string) bool { return !strings.HasPrefix(word, "-") })
+		if end < 0 {
+			end = len(words) - 2
+		}
+		names = append(names, named(words[:end+2])...)
+	}
+	return names
+}
+
+var (
+	interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "fish", "node", "deno", "bun", "ts-node", "tsx", "python", "pypy", "ruby", "perl", "php", "lua", "awk", "gawk", "java", "rscript", "julia", "pwsh", "powershell"}
+	starters     = []string{"env", "busybox", "nice", "nohup", "timeout", "time", "xargs", "sudo", "doas", "setsid", "stdbuf", "npx", "bunx", "npm", "pnpm", "yarn", "uv", "uvx", "poetry", "pdm", "hatch", "tox", "bundle", "docker", "docker-compose", "podman", "podman-compose"}
+)
