@@ -194,11 +194,12 @@ func (w *Writer) relayDone(n int, last item.Item, ev api.Event) error {
 	return w.Item(last)
 }
 
-// breakOff ends the messages and the reasoning that the endpoint had begun, with the text so
-// far. A call that broke off is left out, because nobody can answer it.
+// breakOff ends the messages and the reasoning that the endpoint or the backend had begun, with the
+// text so far. A call that broke off is left out, because nobody can answer it.
 func (w *Writer) breakOff() {
 	r := w.relay
 	if r == nil {
+		w.closeHalf()
 		return
 	}
 	for _, part := range r.acc.Left() {

@@ -292,8 +292,11 @@ func (w *Writer) Delta(text string) error {
 // Close ends the open item. The item is the argument of Open with the text of the
 // deltas.
 func (w *Writer) Close() error {
-	if w.open == nil {
+	switch {
+	case w.open == nil:
 		return w.fail(errNothingOpen)
+	case w.err != nil: // a part of the text may be missing
+		return w.err
 	}
 	text, some := w.open.text.String(), w.open.part != nil
 	switch v := w.open.value.(type) {
@@ -342,6 +345,25 @@ func (w *Writer) CloseAs(it item.Item) error {
 		return w.fail(fmt.Errorf("an item that began as %s cannot end as %s", w.open.value.ItemType(), v.ItemType()))
 	}
 	return w.finish(v)
+}
+
+// closeHalf ends the open item of a response that breaks off: a message or reasoning with the text so far, if
+// there is some. Anything else is left out.
+func (w *Writer) closeHalf() {
+	if w.open != nil && w.open.text.Len() > 0 {
+		text := w.open.text.String()
+		switch v := w.open.value.(type) {
+		case *item.Message:
+			half := *v
+			half.Content, half.Status = item.Parts(textPart(text)), item.StatusIncomplete
+			_ = w.finish(&half) // the error is kept
+		case *item.Reasoning:
+			half := *v
+			half.Summary, half.Status = []item.Part{&item.SummaryText{Text: text}}, item.StatusIncomplete
+			_ = w.finish(&half) // likewise
+		}
+	}
+	w.open = nil
 }
 
 // finish ends the open item with v as its final value, and streams the missing text.
@@ -519,7 +541,7 @@ func (w *Writer) Incomplete(reason string) error {
 
 // Interrupt ends a response early for a reason that the API has no word for, which the
 // error of the response tells. What was written is kept, and so is the text so far of a message
-// that [Writer.Relay] has passed on in part.
+// or reasoning that is open, as incomplete. A call that is open is left out.
 func (w *Writer) Interrupt(code, message string) error {
 	w.breakOff()
 	w.end(item.StatusIncomplete)

@@ -175,3 +175,56 @@ func TestWriterErrors(t *testing.T) {
 		}
 	}
 }
+
+// What is open when a response is interrupted was not complete: a message and reasoning have the text so far and say so,
+// and a call is left out. V2
+func TestInterruptOpen(t *testing.T) {
+	for _, tt := range []struct {
+		open item.Value
+		text string
+		want string // of the output, "" if it has nothing
+	}{
+		{&item.Message{}, "Half a sen", `"status":"incomplete"`},
+		{&item.Reasoning{}, "Half a tho", `"status":"incomplete"`},
+		{&item.Message{}, "", ""},
+		{&item.FunctionCall{CallID: "c1", Name: "rm"}, `{"path":"/tm`, ""},
+		{&item.CustomToolCall{CallID: "c1", Name: "sh"}, "rm /tm", ""},
+		{&item.MCPCall{ServerLabel: "s", Name: "rm"}, `{"path":"/tm`, ""},
+	} {
+		_, r := written(t, func(w *server.Writer) {
+			if err := errors.Join(w.Open(tt.open), w.Delta(tt.text), w.Interrupt("server_error", "Stopped.")); err != nil {
+				t.Error(err)
+			}
+		})
+		switch {
+		case r.Status != item.StatusIncomplete:
+			t.Errorf("%s: %s", tt.open.ItemType(), r.Status)
+		case tt.want == "":
+			if len(r.Output) != 0 {
+				t.Errorf("%s: %v", tt.open.ItemType(), r.Output)
+			}
+		case len(r.Output) != 1 || !strings.Contains(r.Output[0].JSON(), tt.want) || !strings.Contains(r.Output[0].JSON(), tt.text):
+			t.Errorf("%s: %v", tt.open.ItemType(), r.Output)
+		}
+	}
+}
+
+// A backend that does not look at errors ends no item with a part of its text.
+func TestCloseAfterError(t *testing.T) {
+	n := 0
+	w := server.NewWriter(api.Response{ID: "resp_1"}, func(api.Event) error {
+		if n++; n > 4 { // created, in progress, added, one delta
+			return errors.New("the client left")
+		}
+		return nil
+	})
+	_ = w.Open(&item.FunctionCall{CallID: "c1", Name: "rm"})
+	for _, part := range []string{`{"path":`, `"/tm`, `p/x"}`} {
+		_ = w.Delta(part)
+	}
+	_ = w.Close()
+	_ = w.Open(&item.Message{})
+	if r := w.Response(); len(r.Output) != 0 {
+		t.Errorf("%v", r.Output)
+	}
+}

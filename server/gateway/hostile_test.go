@@ -5,6 +5,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -199,7 +200,7 @@ func TestToolURLs(t *testing.T) {
 // What was complete of a response whose client left is kept, with the text so far, and can be continued. It
 // is not in its conversation, because its client may ask the same again.
 func TestAbandoned(t *testing.T) {
-	base, begun, gone := waits(t)
+	base, _, gone := waits(t)
 	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, base, false), open(t, says(t, "Well.").URL, false)}}}
 	w.b.Upstreams[0].Models, w.b.Upstreams[1].Models = "slow", "quick"
 	keep := &gateway.Store{In: opened(t)}
@@ -214,31 +215,8 @@ func TestAbandoned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(`{"model":"slow","input":"Tell me.","stream":true,"conversation":"`+talk.ID+`"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", "application/json")
-	resp, err := w.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	<-begun
-	var seen strings.Builder
-	for !strings.Contains(seen.String(), "output_text.delta") {
-		part := make([]byte, 4096)
-		n, err := resp.Body.Read(part)
-		seen.Write(part[:n])
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	leave()
+	id := leaves(t, w, `{"model":"slow","input":"Tell me.","stream":true,"conversation":"`+talk.ID+`"}`, "output_text.delta")
 	<-gone
-	id := regexp.MustCompile(`resp_[A-Z0-9]+`).FindString(seen.String())
 	got, err := w.typed().Wait(t.Context(), id)
 	if got == nil || got.Status != item.StatusIncomplete || got.Text() != "x" || got.Error == nil || !strings.Contains(got.Error.Message, "client left") {
 		t.Fatalf("%v, %v", got, err)
@@ -253,4 +231,66 @@ func TestAbandoned(t *testing.T) {
 			t.Errorf("%s lacks %s", list, want)
 		}
 	}
+}
+
+// Of a response that a backend of one's own writes, a call that broke off is not kept, and half a message is not complete.
+func TestAbandonedOpen(t *testing.T) {
+	for _, v := range []item.Value{&item.Message{}, &item.FunctionCall{CallID: "c1", Name: "rm"}, &item.CustomToolCall{CallID: "c1", Name: "rm"}, &item.MCPCall{ServerLabel: "s", Name: "rm"}} {
+		w := &world{t: t}
+		keep := &gateway.Store{In: opened(t)}
+		w.serve(&server.Server{Store: keep, Backend: server.BackendFunc(func(ctx context.Context, r *server.Request, out *server.Writer) error {
+			if r.PreviousResponseID != "" {
+				return out.Text("Well.")
+			}
+			if err := errors.Join(out.Text("Whole."), out.Open(v), out.Delta("half")); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})})
+		id := leaves(t, w, `{"model":"m","input":"Tell me.","stream":true}`, "half")
+		got, err := w.typed().Wait(t.Context(), id)
+		if got == nil || got.Status != item.StatusIncomplete || len(got.Output) == 0 || got.Output[0].Status() != item.StatusCompleted {
+			t.Fatalf("%s: %v, %v", v.ItemType(), got, err)
+		}
+		_, message := v.(*item.Message)
+		if rest := got.Output[1:]; message != (len(rest) == 1) || message && rest[0].Status() != item.StatusIncomplete {
+			t.Errorf("%s: %v", v.ItemType(), got.Output)
+		}
+		next := w.create(`{"model":"m","input":"Go on.","previous_response_id":"` + id + `"}`)
+		if _, _, list := w.ask(http.MethodGet, "/responses/"+next.ID+"/input_items", ""); !strings.Contains(list, "Whole.") || strings.Contains(list, "_call") {
+			t.Errorf("%s: %s", v.ItemType(), list)
+		}
+		w.end()
+		if err := keep.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// leaves asks for a streamed response, and leaves when it has seen a text. It returns the id of the response.
+func leaves(t *testing.T, w *world, body, text string) string {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base+"/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var seen strings.Builder
+	for !strings.Contains(seen.String(), text) {
+		part := make([]byte, 4096)
+		n, err := resp.Body.Read(part)
+		seen.Write(part[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return regexp.MustCompile(`resp_[A-Z0-9]+`).FindString(seen.String())
 }
