@@ -574,10 +574,10 @@ func (r *Run) arrivals(ctx context.Context) error {
 	late := !r.until.IsZero() && !time.Now().Before(r.until)
 	if (ended || late) && (asked.Why == "" || asked.AfterTurn) {
 		ask := session.StopAsked{Why: string(StopMaxTime)}
-		if cause := context.Cause(ctx); ended && !errors.Is(cause, errMaxTime) {
+		if cause := nils.Err(context.Cause(ctx)); ended && !errors.Is(cause, errMaxTime) {
 			ask.Why = string(StopCancelled)
 			if !errors.Is(cause, ctx.Err()) { // the caller says why
-				ask.Detail = cause.Error()
+				ask.Detail = clip(cause.Error())
 			}
 		}
 		bodies = append(bodies, ask)

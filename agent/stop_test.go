@@ -585,3 +585,25 @@ func TestNegativeLimits(t *testing.T) {
 		t.Error(list)
 	}
 }
+
+// hollowError is an error whose nil pointer has no text.
+type hollowError struct{ text string }
+
+func (h *hollowError) Error() string { return h.text }
+
+// D1: the log says for which cause the context of a run ended, but not at any length, and not by a cause that panics.
+func TestCauseInTheLog(t *testing.T) {
+	for name, cause := range map[string]error{"long": errors.New(strings.Repeat("ä", 100_000)), "nil": (*hollowError)(nil), "short": errors.New("enough")} {
+		r := newRig(t)
+		ctx, end := context.WithCancelCause(t.Context())
+		end(cause)
+		res, err := r.agent.Run(ctx, r.session, item.User("go"))
+		if err == nil || res.Why != agent.StopCancelled {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+		asked := bodies[session.StopAsked](r.session)
+		if len(asked) != 1 || asked[0].Detail == "" || len(asked[0].Detail) > 2000 || name == "short" && asked[0].Detail != "enough" {
+			t.Errorf("%s: %d requests to stop", name, len(asked))
+		}
+	}
+}
