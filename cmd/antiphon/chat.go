@@ -390,6 +390,10 @@ func (t *dialogue) goOn(ctx context.Context) error {
 	return t.turn(ctx, "")
 }
 
+// errHalted is why a run is cancelled that the person at the terminal stops. The run writes it with its end, so that no crash parts
+// the two; a notice follows. A run that ends with the program has neither.
+var errHalted = errors.New("the person at the terminal stopped this")
+
 // stoppedByPerson reports whether somebody has stopped the last run, and nothing was said since.
 func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
 	asked := false
@@ -401,8 +405,9 @@ func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
 			stopped = stopped && b.Own
 		case session.StopAsked:
 			asked = !b.AfterTurn && b.Why == string(agent.StopRequested)
+			stopped = stopped || b.Why == string(agent.StopCancelled) && b.Detail == errHalted.Error()
 		case session.Stopped:
-			stopped = asked && b.Why == string(agent.StopRequested)
+			stopped = stopped || asked && b.Why == string(agent.StopRequested)
 		case session.Noticed:
 			stopped = stopped || b.Kind == session.NoticeStoppedByPerson
 		}

@@ -41,9 +41,9 @@ func (t *dialogue) turn(ctx context.Context, text string) error {
 }
 
 func (t *dialogue) oneTurn(ctx context.Context, text string) error {
-	work, stop := context.WithCancel(ctx)
-	defer stop()
-	end := t.face.working(stop, t.steer(ctx))
+	work, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	end := t.face.working(func() { stop(errHalted) }, t.steer(ctx))
 	defer end()
 	t.print.began, t.print.totals, t.print.failed, t.told = time.Now(), agent.Totals{}, 0, ""
 	t.replied, t.print.over = false, false
@@ -113,7 +113,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		return context.Cause(ctx)
 	case work.Err() != nil:
 		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
-		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: "the person at the terminal stopped this"}); err != nil {
+		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: errHalted.Error()}); err != nil {
 			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
 		}
 	case errors.Is(err, session.ErrLost):

@@ -398,6 +398,38 @@ func TestStoppedIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// TestStoppedWithItsRun proves that a run which the person stopped says so itself, before the notice that follows: a crash at any moment
+// since then leaves a session whose message is not asked again.
+func TestStoppedWithItsRun(t *testing.T) {
+	d, face, _ := conversing(t, "again\nturn\n  pause 10m\n  say Yes.\n")
+	face.begun = func(stop func(), _ func(string) error) { // once the run has begun
+		store, id := d.host.Store, d.info.ID
+		go func() {
+			for info, err := store.Info(t.Context(), id); err == nil && info.Entries < 2; info, err = store.Info(t.Context(), id) {
+				time.Sleep(time.Millisecond)
+			}
+			stop()
+		}()
+	}
+	if err := d.turn(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	var said []session.Entry
+	ended := false
+	for e := range d.host.Session.Entries() {
+		said = append(said, e)
+		if b, ok := e.Body.(session.StopAsked); ok {
+			ended = b.Why == string(agent.StopCancelled)
+		}
+		if ended && !stoppedByPerson(slices.Values(said)) {
+			t.Errorf("after entry %d, %T, it is asked again", e.Seq, e.Body)
+		}
+	}
+	if !ended {
+		t.Error("the run was not stopped")
+	}
+}
+
 // TestMisfit proves that a question says that the call will not run because its arguments do not fit, and that going back does not list
 // such a call among what cannot be taken back.
 func TestMisfit(t *testing.T) {
