@@ -119,7 +119,7 @@ type TakenDeleter interface {
 // DeleteIfTaken deletes a session that nobody asked to delete, for example because it is old. If
 // something else than requests to stop waits in its inbox or in that of a session that
 // would be deleted with it, nothing is deleted, and the error wraps [ErrDeliveryWaits]. If the store is not a
-// [TakenDeleter], a delivery that arrives at the same time may be deleted.
+// [TakenDeleter], only the inbox of the session itself is looked at, and a delivery that arrives at the same time may be deleted.
 func DeleteIfTaken(ctx context.Context, in Catalog, id string) error {
 	if nils.Is(in) {
 		return errors.New("session: DeleteIfTaken needs a store")
