@@ -364,6 +364,8 @@ func (s *Scan) Since() (list []string) {
 				list = append(list, path+" "+made+": it is not a file, and git obeys what a program writes to it")
 			} else if line := Setting(added(before.text, m.text)); line != "" {
 				list = append(list, fmt.Sprintf("%s has the new line %q, which git obeys", path, clip(line)))
+			} else if len(m.text) == mostText {
+				list = append(list, path+" "+made+", and is too long to look at: git obeys it")
 			}
 		case hooks:
 			list = append(list, newHooks(path, before.stamp, m.stamp)...)
