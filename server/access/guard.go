@@ -483,7 +483,7 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	least := estimate.Request(r.Object, r.Items[len(r.Items)-r.Own:])
 	most := least
 	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
-		most += *r.MaxOutputTokens
+		most += min(*r.MaxOutputTokens, math.MaxInt64-least)
 	}
 	cost := 0.0
 	if g.Price != nil {

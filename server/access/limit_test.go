@@ -207,6 +207,33 @@ func TestCostIsReserved(t *testing.T) {
 	}
 }
 
+// The largest max_output_tokens of a request is reserved as others are: tokens do not become negative.
+func TestMostTokensAreReserved(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	w := world(t, &access.Guard{}, func(_ context.Context, r *server.Request, w *server.Writer) error {
+		if r.MaxOutputTokens != nil {
+			begun <- struct{}{}
+			<-end
+		}
+		return w.Text("x")
+	}, access.Key{Name: "a", Limits: access.Limits{Tokens: 1000}})
+	done := make(chan int)
+	go func() {
+		status, _ := w.send("a", "POST", "responses", `{"model":"m","input":"Hello","max_output_tokens":9223372036854775807}`)
+		done <- status
+	}()
+	select {
+	case status := <-done:
+		t.Fatal(status)
+	case <-begun:
+	}
+	w.refused("a", "tokens", "")
+	end <- struct{}{}
+	if status := <-done; status != 200 {
+		t.Error(status)
+	}
+}
+
 // A trial refuses nothing, and tells.
 func TestTrial(t *testing.T) {
 	w := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Requests: 1, Tokens: 1, Cost: 0.1, Trial: true}})
