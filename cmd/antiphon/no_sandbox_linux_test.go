@@ -117,6 +117,10 @@ func (m bare) antiphon(args ...string) outcome {
 // ran reports whether the command of the agent has run, and forgets it.
 func (m bare) ran() bool { return os.Remove(filepath.Join(m.dir, "ran")) == nil }
 
+// made is ran for the command that the file declares, which makes a file of its own: one that another
+// call made would be asked about.
+func (m bare) made() bool { return os.Remove(filepath.Join(m.dir, "made")) == nil }
+
 // The lines of a machine without a sandbox.
 const (
 	saidOnce   = "this system has no sandbox, so programs run with all your permissions, and each command is asked about, unless its profile is full: "
@@ -136,7 +140,7 @@ func TestWithoutSandbox(t *testing.T) {
 			agent := func(name, attributes string) string {
 				write(t, filepath.Join(m.dir, name), `<config model="rehearsal:a.script"/>
 <tool name="run_command" `+attributes+`/>
-<tool name="made" command="touch ran" description="d" `+attributes+`/>
+<tool name="made" command="touch made" description="d" `+attributes+`/>
 <user>go</user>
 `)
 				return name
@@ -178,9 +182,9 @@ func TestWithoutSandbox(t *testing.T) {
 			}
 			for _, c := range cases {
 				o := m.antiphon(append([]string{"run"}, c.args...)...)
-				if ran := m.ran(); o.code != c.code || ran != c.ran || strings.Count(o.err, saidOnce) != c.said || !strings.Contains(o.err, c.want) {
-					t.Errorf("%s: exit code %d, want %d; ran %v; the missing sandbox is told %d times, want %d, with %q:\n%s%s",
-						c.name, o.code, c.code, ran, strings.Count(o.err, saidOnce), c.said, c.want, o.out, o.err)
+				if ran, made := m.ran(), m.made(); o.code != c.code || ran != c.ran || made != c.ran || strings.Count(o.err, saidOnce) != c.said || !strings.Contains(o.err, c.want) {
+					t.Errorf("%s: exit code %d, want %d; ran %v, %v; the missing sandbox is told %d times, want %d, with %q:\n%s%s",
+						c.name, o.code, c.code, ran, made, strings.Count(o.err, saidOnce), c.said, c.want, o.out, o.err)
 				}
 			}
 			wantAll(t, "doctor", m.antiphon("doctor", "--offline").out, "confines nothing: commands and MCP servers run with all your permissions", decoding)
