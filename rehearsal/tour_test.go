@@ -173,11 +173,10 @@ func TestTourWithAnotherQuestion(t *testing.T) {
 	}
 }
 
-// E2: a mistake in a script is one request and a readable error, also when a tool showed an image,
-// which another form of the request would carry in a message of the user.
-func TestMistakeAfterImage(t *testing.T) {
-	client, _, req := tour(t)
-	script, err := rehearsal.Parse("x.script", []byte("turn\n  call look\nturn\n  say {{output \"look\" 2}}\n"))
+// scripted serves a script for the test, and returns the address.
+func scripted(t *testing.T, text string) (base string) {
+	t.Helper()
+	script, err := rehearsal.Parse("x.script", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +184,15 @@ func TestMistakeAfterImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stop()
+	t.Cleanup(stop)
+	return base
+}
+
+// E2: a mistake in a script is one request and a readable error, also when a tool showed an image,
+// which another form of the request would carry in a message of the user.
+func TestMistakeAfterImage(t *testing.T) {
+	client, _, req := tour(t)
+	base := scripted(t, "turn\n  call look\nturn\n  say {{output \"look\" 2}}\n")
 	client.BaseURL = base
 	r, err := client.Create(t.Context(), req)
 	if err != nil {
@@ -214,17 +221,9 @@ func TestMistakeAfterImage(t *testing.T) {
 
 // E2: a mistake in a script is one request and a readable error.
 func TestClientReadsMistake(t *testing.T) {
-	script, err := rehearsal.Parse("x.script", []byte("turn\n  say {{output \"read_file\"}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, stop, err := (&rehearsal.Server{Script: script}).Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	base := scripted(t, "turn\n  say {{output \"read_file\"}}\n")
 	client := &responses.Client{BaseURL: base, OnRetry: func(err error, _ time.Duration, _ int) { t.Errorf("retried after %v", err) }}
-	_, err = client.Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})
+	_, err := client.Create(t.Context(), &api.Request{Model: "m", Input: item.NewList(item.User("x"))})
 	var e *endpoint.Error
 	if !errors.As(err, &e) || e.Class != endpoint.BadRequest || !strings.Contains(err.Error(), "x.script:2:9: say: no call 1 of read_file") {
 		t.Errorf("got %v", err)

@@ -240,7 +240,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 			p.explain(about(q, rules, hidden))
 		default:
 			if answer != "" {
-				fmt.Fprintln(p.err, "   that is none of the answers; ? says what each does")
+				fmt.Fprintln(p.err, "   this is not one of the answers; type ? to read what each does")
 			}
 		}
 	}

@@ -282,7 +282,7 @@ func TestChoicesWait(t *testing.T) {
 	}
 }
 
-// U7: a file that is not there is guessed from those that are, and a question is no file.
+// U7: the error about a file that does not exist names a similar one, and says how to ask a question.
 func TestAbsentAgents(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

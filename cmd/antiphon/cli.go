@@ -245,7 +245,7 @@ func usual(args []string, piped func() bool, commands []string) []string {
 	return tagsLast(countsBack(args))
 }
 
-// talks reports whether arguments without a command begin a chat at a terminal: there are none, or flags of chat alone.
+// talks reports whether arguments without a command begin a chat at a terminal: no arguments, or only flags of chat.
 func talks(args []string) bool {
 	if len(args) == 0 {
 		return true

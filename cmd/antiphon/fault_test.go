@@ -390,7 +390,7 @@ func TestFullDiskNamesTheFile(t *testing.T) {
 	}
 }
 
-// A full disk behind standard output is no mistake in the formatted file.
+// A full disk behind standard output is not told as a mistake in the formatted file.
 func TestFormatToAFullDisk(t *testing.T) {
 	var stderr strings.Builder
 	code := run(t.Context(), []string{"fmt", "-"}, nil, stdio{strings.NewReader("<user>\nHi.\n</user>\n"), fullDisk{}, &stderr})

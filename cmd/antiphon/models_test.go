@@ -88,7 +88,7 @@ func TestModelsOfSilence(t *testing.T) {
 }
 
 // E2: the doctor does not wait for each probe of an endpoint that has answered none, and an
-// interrupt is no finding.
+// interrupt is not reported as a fault of the endpoint.
 func TestDoctorOfSilence(t *testing.T) {
 	t.Parallel()
 	url, asked := silence(t)

@@ -695,8 +695,8 @@ func TestShownCallsOfTheAPI(t *testing.T) {
 	}
 }
 
-// J7: a fork that leaves out the question of the file continues without a word about it; a file that
-// gives other instructions now is told of.
+// J7: a fork that leaves out the question of the file continues without a notice; if the file
+// gives other instructions now, a notice says so.
 func TestForkBeginsBeforeTheQuestion(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "s.db")
