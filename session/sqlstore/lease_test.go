@@ -117,7 +117,7 @@ func TestStaleHolderChangesNothing(t *testing.T) {
 		"archive": func(s *sqlstore.Store, id string) error { return s.Archive(ctx, id, true) },
 		"blob":    func(s *sqlstore.Store, id string) error { _, err := s.PutBlob(ctx, id, []byte("mine")); return err },
 		"nested": func(s *sqlstore.Store, id string) error {
-			return s.Create(ctx, session.Info{ID: s.Nest(id, 1, "call")})
+			return s.Create(ctx, session.Info{ID: s.Nest(id, 1, "call"), Nested: true})
 		},
 		"delete": func(s *sqlstore.Store, id string) error { return s.Delete(ctx, id) },
 	} {
