@@ -155,16 +155,19 @@ func (s *Server) release(r *Request) {
 }
 
 // grow adds a response to its conversation, together with its input.
-func (s *Server) grow(j *job, r *api.Response) error {
-	if j.r.conversation == "" || s.keeper() != nil {
-		return nil
-	}
+func (s *Server) grow(j *job, rec StoredObject) error {
 	ctx := context.WithoutCancel(j.ctx)
 	own, wrong := s.anew(ctx, j.r.conversation, slices.Clip(j.r.own()))
 	if wrong != nil && wrong.Status != http.StatusNotFound {
 		return wrong
 	}
-	err := s.store().Add(ctx, j.r.conversation, append(own, s.added(lasting(r))...)...)
+	items := append(own, s.added(lasting(rec.Response))...)
+	var err error
+	if j.progress != nil {
+		err = j.progress.Join(ctx, rec, items...)
+	} else {
+		err = s.store().Add(ctx, j.r.conversation, items...)
+	}
 	if errors.Is(err, ErrNotFound) { // it was deleted meanwhile
 		return nil
 	}

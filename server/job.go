@@ -379,9 +379,9 @@ func (j *job) wake() {
 // itself read the response.
 //
 // If the store refuses a success, settle returns the error, and the response can
-// still fail: nobody has read of the success. A failure or a cancellation that the
-// store refuses is final all the same. The job then stays, so that this end can be
-// read and stored later. But a [Resumer] goes on with a background response that it does not know
+// still fail: nobody has read of the success. A failure, a cancellation, or a success that is in its
+// conversation already, is final all the same if the store refuses it. The job then stays, so that this end
+// can be read and stored later. But a [Resumer] goes on with a background response that it does not know
 // to be cancelled: settle returns the error of that, too.
 func (s *Server) settle(j *job, final *api.Response, free func(), last ...api.Event) error {
 	j.settling.Lock()
@@ -425,9 +425,9 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 	case c.whole: // the end is stored with all events
 		rec.Events = slices.Concat(rec.Events, c.writing, c.pending, last)
 	}
-	if err := s.save(j, rec); err != nil {
+	if joined, err := s.save(j, rec); err != nil {
 		goesOn := final.Status == item.StatusCancelled && rec.Background && s.resumer() != nil
-		if goesOn || final.Status == item.StatusCompleted || final.Status == item.StatusIncomplete || errors.Is(err, ErrLeft) {
+		if goesOn || continues(final) && (!joined || errors.Is(err, ErrEnded)) || errors.Is(err, ErrLeft) {
 			return rec, false, err
 		}
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
@@ -439,15 +439,17 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 	return rec, owed, nil
 }
 
-// save stores a response that has ended, and adds it to its conversation if it can be
-// continued. The response is stored first: if the conversation cannot be stored, the
-// response is stored again as failed.
-func (s *Server) save(j *job, rec StoredObject) error {
-	err := s.keep(j, rec)
-	if err == nil && continues(rec.Response) && !j.alone {
-		err = s.grow(j, rec.Response)
+// save stores a response that has ended, and before that adds it to its conversation if it can be
+// continued. So an end that others can read never changes, and a crash between the two loses nothing of
+// the conversation.
+func (s *Server) save(j *job, rec StoredObject) (joined bool, _ error) {
+	if continues(rec.Response) && !j.alone && j.r.conversation != "" && s.keeper() == nil {
+		if err := s.grow(j, rec); err != nil {
+			return false, err
+		}
+		joined = true
 	}
-	return err
+	return joined, s.keep(j, rec)
 }
 
 // owe records whether the store lacks the end of a response.

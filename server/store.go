@@ -98,6 +98,10 @@ type ProgressStore interface {
 	// response and returns its end. If it returns an error, nothing is stored. ctx ends only the
 	// waiting for other processes.
 	EndLeft(ctx context.Context, id string, end func(StoredObject) (StoredObject, error)) (StoredObject, error)
+	// Join adds the items of a response that this process makes to its conversation, before the Put of
+	// its end. If the process ends between the two, AddLeft finds them there. Join returns
+	// [ErrNotFound] if there is no such conversation, and an error if another server may have ended the response.
+	Join(ctx context.Context, rec StoredObject, items ...item.Item) error
 	// AddLeft adds the items of an abandoned response to its conversation, unless items were added
 	// to or removed from the conversation since the response began. added reports whether this call
 	// or an earlier one added them.

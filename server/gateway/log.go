@@ -34,7 +34,7 @@ type stored struct {
 	Streamed   bool           `json:"streamed,omitzero"`
 	Made       string         `json:"made,omitempty"` // [server.StoredObject].Note
 	Removed    string         `json:"removed,omitempty"`
-	Left       string         `json:"left,omitempty"` // the response of a server that ended, whose items are added
+	Left       string         `json:"left,omitempty"` // the response whose items are added
 	// Events are events of the response, as text, so that their bytes stay. Older versions
 	// have all of them in the entry about the end. Else they are in pages before it, and Count
 	// is how many the end has of them.
@@ -54,6 +54,7 @@ const (
 	notes            = "antiphon:gateway_" // how the kinds begin
 	kindBegin        = "antiphon:gateway_response"
 	kindOutput       = "antiphon:gateway_output"
+	kindJoins        = "antiphon:gateway_response_joins" // its conversation, before the end
 	kindEnd          = "antiphon:gateway_response_end"
 	kindConversation = "antiphon:gateway_conversation"
 	kindAdded        = "antiphon:gateway_items"

@@ -311,6 +311,56 @@ func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredOb
 	return s.Get(ctx, id)
 }
 
+// Join implements [server.ProgressStore]. An entry in the session of the response proves that this process
+// still has it: who has lost it adds nothing, because another server decides whether it joins.
+func (s *Store) Join(ctx context.Context, rec server.StoredObject, items ...item.Item) error {
+	if rec.Response == nil || rec.Response.Conversation == nil {
+		return server.ErrNotFound
+	}
+	talk := rec.Response.Conversation.ID
+	bodies, err := stored{Kind: kindAdded, ID: talk, Left: rec.ID()}.bodies(items)
+	if err != nil {
+		return err
+	}
+	if err := s.stillMakes(ctx, rec.ID()); err != nil {
+		return err
+	}
+	log, _, unlock, err := s.locked(ctx, talk, true)
+	if err != nil {
+		return err
+	}
+	if _, err = log.Append(context.WithoutCancel(ctx), bodies...); err == nil {
+		s.remember(talk, items)
+	}
+	return s.release(err, unlock)
+}
+
+// stillMakes returns an error if this process has lost a response that it made.
+func (s *Store) stillMakes(ctx context.Context, id string) error {
+	s.mu.Lock()
+	h, lost := s.held[id], s.gone[id]
+	s.mu.Unlock()
+	if lost != nil {
+		return s.lostTo(ctx, id, lost)
+	}
+	if h == nil {
+		return nil // it is not stored
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return nil // it was deleted
+	}
+	bodies, err := stored{Kind: kindJoins, ID: id}.bodies(nil)
+	if err == nil {
+		_, err = h.session.Append(ctx, bodies...)
+	}
+	if errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrConflict) {
+		err = s.lostTo(ctx, id, err)
+	}
+	return err
+}
+
 // AddLeft implements [server.ProgressStore]. The response is a fork of the conversation, so its
 // session says where that one ended when the response began.
 func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...item.Item) (added bool, err error) {
@@ -329,14 +379,19 @@ func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...i
 		return false, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	wentOn := false
 	for _, e := range log.Log()[min(int(from.At), len(log.Log())):] {
 		n, _, err := noteOf(e)
 		if err != nil {
 			return false, err
 		}
-		if n.Kind == kindAdded || n.Kind == kindRemoved {
-			return n.Left == rec.ID(), nil
+		if n.Kind == kindAdded && n.Left == rec.ID() {
+			return true, nil
 		}
+		wentOn = wentOn || n.Kind == kindAdded || n.Kind == kindRemoved
+	}
+	if wentOn {
+		return false, nil
 	}
 	bodies, err := stored{Kind: kindAdded, ID: rec.Previous, Left: rec.ID()}.bodies(items)
 	if err == nil {

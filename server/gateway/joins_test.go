@@ -1,0 +1,116 @@
+// Copyright 2026 The Antiphon Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/session"
+)
+
+// joining returns a response that continues a conversation in which somebody says something meanwhile,
+// with the items that join it.
+func joining(t *testing.T, keep *gateway.Store) (rec server.StoredObject, items []item.Item) {
+	t.Helper()
+	const talk = "conv_talk"
+	question, answer := item.User("Question."), item.Assistant("Answer.")
+	rec = server.StoredObject{Response: begun(t, "resp_joins"), Previous: talk, Before: 1, Input: []item.Item{question}}
+	rec.Response.Conversation = &api.ConversationRef{ID: talk}
+	err := errors.Join(
+		keep.Put(t.Context(), server.StoredObject{Conversation: &api.Conversation{ID: talk}, Input: []item.Item{item.User("Before.")}}),
+		keep.Put(t.Context(), rec),
+		keep.Add(t.Context(), talk, item.User("Meanwhile.")),
+		keep.AddOutput(t.Context(), "resp_joins", 0, answer),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rec, []item.Item{question, answer}
+}
+
+// said returns what is in the conversation.
+func said(t *testing.T, keep *gateway.Store) (words string) {
+	t.Helper()
+	items, err := keep.Items(t.Context(), "conv_talk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, it := range items {
+		for _, one := range []string{"Before.", "Meanwhile.", "Question.", "Answer."} {
+			if strings.Contains(it.JSON(), one) {
+				words += " " + one
+			}
+		}
+	}
+	return strings.TrimSpace(words)
+}
+
+// A server that is killed between the two writes at the end of a response leaves it in its conversation, and
+// the next server does not add it a second time. V2
+func TestKilledAfterJoin(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec, items := joining(t, keep)
+	if err := keep.Join(t.Context(), rec, items...); err != nil {
+		t.Fatal(err)
+	}
+	if err := keep.Close(); err != nil { // the locks of a process end with it
+		t.Fatal(err)
+	}
+	next := &gateway.Store{In: in}
+	for range 2 {
+		got, err := next.EndLeft(t.Context(), rec.ID(), func(rec server.StoredObject) (server.StoredObject, error) {
+			if added, err := next.AddLeft(t.Context(), rec, items...); err != nil || !added {
+				t.Errorf("%v %v", added, err)
+			}
+			rec.Response.Status = item.StatusIncomplete
+			return rec, nil
+		})
+		if err != nil || got.Response.Text() != "Answer." {
+			t.Errorf("%+v %v", got.Response, err)
+		}
+	}
+	if words := said(t, next); words != "Before. Meanwhile. Question. Answer." {
+		t.Errorf("in the conversation: %s", words)
+	}
+	if err := next.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that has lost a response, which another one has ended, adds nothing to the conversation. V2
+func TestLostDoesNotJoin(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec, items := joining(t, keep)
+	other := *rec.Response
+	other.Status = item.StatusIncomplete
+	end, err := item.ParseString(`{"type":"antiphon:gateway_response_end","object_id":"resp_joins","object":` + responseJSON(t, &other) + `}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for info, err := range in.List(t.Context(), session.Query{}) {
+		if err == nil && info.Parent != "" {
+			err = in.Append(t.Context(), info.ID, info.Entries, []session.Entry{{Seq: info.Entries + 1, Body: session.Note{Item: end}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := keep.Join(t.Context(), rec, items...); !errors.Is(err, server.ErrEnded) {
+		t.Error(err)
+	}
+	if words := said(t, keep); words != "Before. Meanwhile." {
+		t.Errorf("in the conversation: %s", words)
+	}
+	if err := keep.Close(); err != nil {
+		t.Error(err)
+	}
+}
