@@ -54,8 +54,8 @@ type person struct {
 	lost <-chan struct{}
 
 	// asks is called when a line is waited for, and returns what is called when it is not
-	// any more. It may be nil.
-	asks func() (end func())
+	// any more. words says that any text may be the answer. It may be nil.
+	asks func(words bool) (end func())
 }
 
 func newPerson(std stdio) *person {
@@ -131,11 +131,17 @@ func (p *person) read() {
 	}
 }
 
-// line waits for a line. It returns false at the end of the input, and when the terminal is gone.
-func (p *person) line(ctx context.Context) (string, bool, error) {
+// line waits for a line, which is one of a few answers. It returns false at the end of the input, and when the terminal
+// is gone.
+func (p *person) line(ctx context.Context) (string, bool, error) { return p.await(ctx, false) }
+
+// text is line for an answer in words.
+func (p *person) text(ctx context.Context) (string, bool, error) { return p.await(ctx, true) }
+
+func (p *person) await(ctx context.Context, words bool) (string, bool, error) {
 	p.once.Do(func() { go p.read() })
 	if p.asks != nil {
-		defer p.asks()()
+		defer p.asks(words)()
 	}
 	select {
 	case <-ctx.Done():
@@ -450,7 +456,7 @@ func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, do
 	ok := true
 	if !edited {
 		fmt.Fprint(p.err, "   the arguments in place of these: ")
-		line, ok, err = p.line(ctx)
+		line, ok, err = p.text(ctx)
 	}
 	if err == nil && !ok {
 		err = agent.ErrNobody
@@ -511,7 +517,7 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 		fmt.Fprintf(p.err, "   %d. %s\n", i+1, visible(choice))
 	}
 	fmt.Fprint(p.err, "   your answer: ")
-	line, ok, err := p.line(ctx)
+	line, ok, err := p.text(ctx)
 	switch {
 	case err != nil:
 		return "", err

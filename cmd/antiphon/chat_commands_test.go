@@ -215,7 +215,7 @@ func TestPlainRowsAreMarked(t *testing.T) {
 func TestPlainWaitsForAnAnswer(t *testing.T) {
 	var shown strings.Builder
 	f := newPlainFace(stdio{err: &shown})
-	answered := f.asking()
+	answered := f.asking(false)
 	f.goesOn(10 * time.Second)
 	answered()
 	f.goesOn(20 * time.Second)

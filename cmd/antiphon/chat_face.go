@@ -37,7 +37,8 @@ type face interface {
 	// watching is like working, for what another program does: it goes on when the person
 	// leaves.
 	watching(stop func(), steer func(string) error) (end func())
-	asking() (end func())
+	// asking says that a line is awaited as the answer to a question; words that it may be any text.
+	asking(words bool) (end func())
 	status(text string)
 	said(text string)
 	put(text string)
@@ -135,7 +136,7 @@ func (f *liveFace) sent(text string)                                  { f.t.Sent
 func (f *liveFace) unsent(text string)                                { f.t.Unsent(text) }
 func (f *liveFace) working(stop func(), s func(string) error) func()  { return f.t.Working(stop, s) }
 func (f *liveFace) watching(stop func(), s func(string) error) func() { return f.t.Watching(stop, s) }
-func (f *liveFace) asking() func()                                    { return f.t.Ask() }
+func (f *liveFace) asking(words bool) func()                          { return f.t.Ask(words) }
 func (f *liveFace) status(text string)                                { f.t.SetStatus(text) }
 func (f *liveFace) said(text string)                                  { f.t.Say(text) }
 func (f *liveFace) put(text string)                                   { f.t.Put(text) }

@@ -178,7 +178,7 @@ func (a *plainAnswers) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (f *plainFace) asking() (end func()) {
+func (f *plainFace) asking(bool) (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asks = true

@@ -44,7 +44,7 @@ func TestBind(t *testing.T) {
 	if strings.Join(b.t.queue, "|") != "/cost" || b.t.compose.text != "draft" {
 		t.Errorf("the queue is %q, the draft %q", b.t.queue, b.t.compose.text)
 	}
-	b.t.Ask()
+	b.t.Ask(false)
 	b.t.event(uv.KeyPressEvent{Code: 'q', Mod: uv.ModAlt})
 	b.asked(t)
 	b.t.event(uv.KeyPressEvent{Code: 'q', Mod: uv.ModAlt})

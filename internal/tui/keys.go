@@ -162,7 +162,7 @@ func (t *Terminal) key(name, text string) {
 		case asked:
 			t.depart()
 		default:
-			t.asked, t.hint = true, "Ctrl-C again leaves; the conversation is kept"
+			t.asked, t.hint = true, t.howToLeave()
 		}
 	case "ctrl+d":
 		if t.compose.text == "" {
@@ -294,23 +294,46 @@ func (t *Terminal) tooSoon() bool {
 	return t.pending
 }
 
-// enter sends the draft.
+// enter sends the draft, or the answer to a question.
 func (t *Terminal) enter() {
 	if t.tooSoon() {
 		return
 	}
 	text := t.compose.sent()
-	if t.asking {
-		text = strings.ReplaceAll(text, "\n", " ") // one answer
-		t.notes(Shown(text) + "\n")
-		t.compose.clear()
-		select {
-		case t.answer <- text:
-		default:
-		}
+	if !t.asking {
+		t.send(text, false)
 		return
 	}
-	t.send(text, false)
+	if t.compose.clear(); t.commanded(text) {
+		return
+	}
+	text = strings.ReplaceAll(text, "\n", " ") // one answer
+	t.notes(Shown(text) + "\n")
+	select {
+	case t.answer <- text:
+	default:
+	}
+}
+
+// commanded performs or queues a command that was typed in place of an answer, and reports whether it is one. If any
+// text may be the answer, only what leaves or concerns the screen is a command.
+func (t *Terminal) commanded(text string) bool {
+	text = strings.TrimRight(text, " ")
+	name, _, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
+	switch known := func(c Command) bool { return c.Name == name }; {
+	case !strings.HasPrefix(text, "/"):
+		return false
+	case text == "/quit":
+		t.depart()
+	case text != "/fullscreen" && (t.words || !slices.ContainsFunc(t.opts.Commands, known)):
+		return false
+	default:
+		t.compose.remember(text)
+		if t.dispatch(text, false); slices.Contains(t.queue, text) {
+			t.hint = Shown(text + " waits until the question is answered; /quit leaves")
+		}
+	}
+	return true
 }
 
 // send queues the draft, or says it to the work, and empties it.
@@ -339,13 +362,19 @@ func (t *Terminal) submit(text string, now bool) bool {
 	if strings.TrimSpace(text) == "" || t.asking || t.leaving || t.tooSoon() {
 		return false
 	}
+	t.dispatch(text, now)
+	return true
+}
+
+// dispatch does what submit does, also while a question waits.
+func (t *Terminal) dispatch(text string, now bool) {
 	if !now {
 		switch plain := strings.TrimSpace(text); {
 		case t.stop != nil && slices.Contains(t.opts.Now, plain):
 			text, now = plain, true
 		case plain == "/fullscreen":
 			t.wantFull = !t.wantFull
-			return true
+			return
 		case strings.HasPrefix(text, "/steer "):
 			text, now = strings.TrimPrefix(text, "/steer "), true
 		}
@@ -355,13 +384,12 @@ func (t *Terminal) submit(text string, now bool) bool {
 		err := t.unlocked(func() error { return steer(text) })
 		if err == nil {
 			t.say("» ", text)
-			return true
+			return
 		}
 		t.hint = Shown(err.Error())
 	}
 	t.queue = append(t.queue, text)
 	t.tellReady()
-	return true
 }
 
 // unlocked does something that may take a while, such as writing to a store, without holding mu. It takes mu again
@@ -428,6 +456,17 @@ func (t *Terminal) putBack(prompts []string) (past []string) {
 	}
 	draft.set(strings.Join(said, "\n"))
 	return past
+}
+
+// howToLeave says what Ctrl-C does the second time. Other programs stop the work with it.
+func (t *Terminal) howToLeave() string {
+	switch {
+	case t.stop == nil:
+		return "Ctrl-C again leaves; the conversation is kept"
+	case t.others:
+		return "Esc stops the work; Ctrl-C again leaves, and it goes on"
+	}
+	return "Esc stops the work; Ctrl-C again stops it and leaves; all is kept"
 }
 
 // depart leaves.

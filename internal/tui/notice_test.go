@@ -23,12 +23,12 @@ func TestNotices(t *testing.T) {
 	} {
 		b := newBench(t, 80, 24, false)
 		b.t.opts.Notice, b.t.opts.About = kind, evil
-		b.t.Ask()()
+		b.t.Ask(false)()
 		if len(b.t.raw) > 0 {
 			t.Errorf("%s: told to somebody who looks: %q", kind, b.t.raw)
 		}
 		b.t.blurred = true
-		b.t.Ask()
+		b.t.Ask(false)
 		if got := string(b.t.raw); got != want {
 			t.Errorf("%s: %q, want %q", kind, got, want)
 		}

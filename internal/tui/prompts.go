@@ -116,14 +116,16 @@ func (t *Terminal) work(stop func(), steer func(string) error, others bool) (end
 }
 
 // Ask says that the next line is the answer to a question, until end is called. What was
-// written before stays a draft. So does what is typed in the first moment: see grace.
-func (t *Terminal) Ask() (end func()) {
+// written before stays a draft. So does what is typed in the first moment: see grace. Commands are no answers and are
+// queued; words says that any text may be the answer, so that only /fullscreen and /quit are commands.
+func (t *Terminal) Ask(words bool) (end func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.asking && !t.pending {
 		t.pending, t.quiet = true, time.Time{}
 		t.ring("a question waits for you")
 	}
+	t.words = words
 	t.changed()
 	return func() {
 		t.mu.Lock()

@@ -102,6 +102,7 @@ type Terminal struct {
 	pending bool               // a question waits until keys are its answer; see grace
 	quiet   time.Time          // since when it is shown and no key was pressed, or zero
 	asking  bool               // the next line is the answer to a question
+	words   bool               // any text may be that answer
 	stashed composer           // the draft, while the composer has the answer to a question
 	others  bool               // it is the work of another program
 	leaving bool

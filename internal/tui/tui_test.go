@@ -531,7 +531,7 @@ func TestSendKeepsOthers(t *testing.T) {
 		{"the same", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) { b.t.Unsent("say") }, "say"},
 		{"recalled", func(b *bench) { press(&b.t.compose, "half"); b.press("up", "") }, func(b *bench) { b.t.Unsent("back") }, "back\nhalf"},
 		{"question", func(b *bench) { press(&b.t.compose, "say") }, func(b *bench) {
-			b.t.Ask()
+			b.t.Ask(false)
 			b.asked(t)
 			b.t.Unsent("back")
 			press(&b.t.compose, "yes")
@@ -659,7 +659,7 @@ func TestAskKeepsDraft(t *testing.T) {
 				}
 			}
 			c.before(b)
-			end := b.t.Ask()
+			end := b.t.Ask(false)
 			b.t.notes("run it? ")
 			b.asked(t)
 			shows("|")
@@ -696,7 +696,7 @@ func TestAskGrace(t *testing.T) {
 	b.t.Remember("yes")
 	b.press("ctrl+r", "")
 	b.press("y", "y")
-	end := b.t.Ask()
+	end := b.t.Ask(false)
 	b.t.notes("run it? ")
 	b.now = b.now.Add(time.Minute) // it is not shown yet
 	b.press("enter", "")
@@ -912,7 +912,7 @@ func TestSearchGivesBack(t *testing.T) {
 		b.press("ctrl+r", "")
 		b.press("g", "g")
 		if asks {
-			end := b.t.Ask()
+			end := b.t.Ask(false)
 			b.asked(t)
 			end()
 		} else {
@@ -955,7 +955,7 @@ func TestCommandLineWaits(t *testing.T) {
 	b := newBench(t, 80, 24, false)
 	b.t.opts.Vi, b.t.opts.Commands = true, []Command{{Name: "cost"}}
 	viTyped(b, "<esc>:cost")
-	b.t.Ask()
+	b.t.Ask(false)
 	b.press("enter", "")
 	if b.t.line == nil || *b.t.line != "cost" || len(b.t.queue) > 0 {
 		t.Errorf("the command line is %v, the queue %q", b.t.line, b.t.queue)
@@ -986,7 +986,7 @@ func TestQueueOfCommandsWhileAsked(t *testing.T) {
 		b.press("enter", "")
 	}
 	b.t.compose.history = nil
-	end := b.t.Ask()
+	end := b.t.Ask(false)
 	b.asked(t)
 	b.press("esc", "")
 	end()
@@ -1096,7 +1096,7 @@ func TestEditorBeside(t *testing.T) {
 		{"nothing", func(*bench) func() { return nil }, "edited", "edited"},
 		{"text", func(b *bench) func() { _, _ = io.WriteString(b.t.Text(), "reply\n"); return nil }, "edited", "edited"},
 		{"put", func(b *bench) func() { b.t.Put("unsent"); return nil }, "unsent\nedited", "unsent\nedited"},
-		{"question", func(b *bench) func() { return b.t.Ask() }, "edited", "edited"},
+		{"question", func(b *bench) func() { return b.t.Ask(false) }, "edited", "edited"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, 80, 24, false)
@@ -1150,7 +1150,7 @@ func TestModes(t *testing.T) {
 	if got := b.t.below(time.Time{}); got != "status" {
 		t.Errorf("the usual mode: %q", got)
 	}
-	end := b.t.Ask()
+	end := b.t.Ask(false)
 	b.asked(t)
 	b.press("shift+tab", "")
 	end()
@@ -1212,7 +1212,7 @@ func TestEscCloses(t *testing.T) {
 	}
 	end()
 	b.t.compose.set("draft")
-	end = b.t.Ask()
+	end = b.t.Ask(false)
 	b.press("esc", "")
 	b.asked(t)
 	b.press("7", "7")
@@ -1355,5 +1355,58 @@ func TestPasteClipboard(t *testing.T) {
 	(<-b.t.jobs)()
 	if b.t.compose.text != "atext" || b.t.hint != problem.Error() {
 		t.Errorf("the draft is %q, the hint %q", b.t.compose.text, b.t.hint)
+	}
+}
+
+// TestCommandAtQuestion proves that a command is no answer: /fullscreen is done at once, /quit leaves, and others wait
+// until the question is answered. Where any text may be the answer, other commands are text.
+func TestCommandAtQuestion(t *testing.T) {
+	for _, tt := range []struct {
+		typed  string
+		words  bool
+		answer string
+		queue  string
+		full   bool
+		leaves bool
+	}{
+		{typed: "/cost", queue: "/cost"},
+		{typed: "/model x", queue: "/model x"},
+		{typed: "/model x", words: true, answer: "/model x"},
+		{typed: "/nosuch", answer: "/nosuch"},
+		{typed: "/fullscreen", full: true},
+		{typed: "/fullscreen", words: true, full: true},
+		{typed: "/quit", leaves: true},
+		{typed: "/quit ", words: true, leaves: true},
+		{typed: "y", answer: "y"},
+	} {
+		b := newBench(t, 80, 24, false)
+		b.t.opts.Commands = []Command{{Name: "cost"}, {Name: "model"}, {Name: "quit"}, {Name: "fullscreen"}}
+		end := b.t.Ask(tt.words)
+		b.asked(t)
+		press(&b.t.compose, tt.typed)
+		b.press("enter", "")
+		answer := ""
+		if len(b.t.answer) > 0 {
+			answer = <-b.t.answer
+		}
+		if queue := strings.Join(b.t.queue, "|"); answer != tt.answer || queue != tt.queue || b.t.wantFull != tt.full || b.t.leaving != tt.leaves || b.t.compose.text != "" {
+			t.Errorf("%+v: the answer is %q, the queue %q, full screen %v, leaving %v, the draft %q", tt, answer, queue, b.t.wantFull, b.t.leaving, b.t.compose.text)
+		}
+		end()
+	}
+}
+
+// TestHowToLeave proves that Ctrl-C, which stops the work in other programs, says what does so here.
+func TestHowToLeave(t *testing.T) {
+	b := newBench(t, 80, 24, false)
+	end := b.t.Working(func() {}, nil)
+	if b.press("ctrl+c", ""); !strings.HasPrefix(b.t.hint, "Esc stops the work; ") {
+		t.Errorf("while it works: %q", b.t.hint)
+	}
+	end()
+	b.press("x", "x")
+	b.press("ctrl+c", "")
+	if b.press("ctrl+c", ""); !strings.HasPrefix(b.t.hint, "Ctrl-C again leaves; ") {
+		t.Errorf("while nothing works: %q", b.t.hint)
 	}
 }
