@@ -42,6 +42,9 @@ type Endpoint struct {
 	// BaseURL is the endpoint's base URL. The key of OPENAI_API_KEY is sent to it,
 	// but not to a URL that only a file names.
 	BaseURL string
+	// Several is set if agents of several files use this endpoint. Then BaseURL alone does not
+	// replace the rehearsal model that a file names.
+	Several bool
 	// Profile is the kind of endpoint, such as "llama.cpp". Empty means that it is
 	// detected from the address.
 	Profile string
@@ -101,15 +104,9 @@ func (e *Endpoint) provider(file said, front *FrontEnd) (*provider, error) {
 	} else if why != "" {
 		return rehearse(file, script, why, e.Calls, front)
 	}
-	link, err := e.link(file, front)
+	link, err := e.named(file, front)
 	if err != nil {
 		return nil, err
-	}
-	if link.Model == "" {
-		if err := front.Environment.Filled("OPENAI_MODEL"); err != nil {
-			return nil, err
-		}
-		return nil, invalid(`no model is configured: give %s, set OPENAI_MODEL, or write <config model="NAME"/> in the file`, front.Terms.full("Endpoint.Model"))
 	}
 	model, stop := link.client(front)
 	return &provider{model: model, name: link.Model, who: link.who(), link: link, notes: []Notice{{Kind: NoticeKey, Text: link.KeptBack}}, stop: stop}, nil
@@ -248,7 +245,7 @@ func (e *Endpoint) rehearses(file said, front *FrontEnd) (script, why string, er
 	case byFlag && named != "": // relative to the working directory, like all paths of a configuration
 		full, err := filepath.Abs(named)
 		return full, wanted, err
-	case byFile && (e.Rehearsal || e.BaseURL == "" && e.Model == ""):
+	case byFile && (e.Rehearsal || e.Model == "" && (e.BaseURL == "" || e.Several)):
 		return script, wanted, nil
 	case byFlag, e.Rehearsal, byEnv && e.BaseURL == "" && e.Model == "":
 		return "", wanted, nil
@@ -280,8 +277,19 @@ func (e *Endpoint) script() []byte {
 }
 
 // ErrNoEndpoint means that a model was named and has no endpoint here, such as one that needs
-// a key which the environment does not have.
+// a key which the environment does not have, or that an endpoint was named and no model.
 var ErrNoEndpoint = errors.New("no endpoint is configured")
+
+// noModel reports an endpoint for which no model was named.
+type noModel struct{ terms SettingNames }
+
+// Is reports whether target is [ErrNoEndpoint].
+func (*noModel) Is(target error) bool { return target == ErrNoEndpoint }
+
+// Error says how to name a model.
+func (e *noModel) Error() string {
+	return fmt.Sprintf(`no model is configured: give %s, set OPENAI_MODEL, or write <config model="NAME"/> in the file`, e.terms.full("Endpoint.Model"))
+}
 
 // unreachable reports a model that was named but has no endpoint.
 type unreachable struct {
@@ -431,6 +439,18 @@ func (e *Endpoint) link(file said, front *FrontEnd) (*Link, error) {
 	return l, nil
 }
 
+// named is like link, and returns an error if no model is named.
+func (e *Endpoint) named(file said, front *FrontEnd) (*Link, error) {
+	l, err := e.link(file, front)
+	if err != nil || l.Model != "" {
+		return l, err
+	}
+	if err := front.Environment.Filled("OPENAI_MODEL"); err != nil {
+		return nil, err
+	}
+	return nil, &ConfigError{&noModel{front.Terms}}
+}
+
 // notAKey says why a text cannot be a key, without showing it, or returns "".
 func notAKey(text string) string {
 	odd := strings.IndexFunc(text, func(r rune) bool { return r < ' ' || r > '~' })
@@ -465,7 +485,7 @@ func Address(ctx context.Context, cfg Config) (string, error) {
 	if _, why, err := cfg.Endpoint.rehearses(own, &cfg.FrontEnd); err != nil || why != "" {
 		return "", err
 	}
-	link, err := cfg.Endpoint.link(own, &cfg.FrontEnd)
+	link, err := cfg.Endpoint.named(own, &cfg.FrontEnd)
 	if err != nil {
 		return "", err
 	}

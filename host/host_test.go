@@ -226,6 +226,30 @@ func TestNamedModel(t *testing.T) {
 	}
 }
 
+// TestOneEndpointForSeveralFiles: an endpoint that agents of several files use does not
+// replace the rehearsal model that one of them names; a model that is named does. A file
+// that names no model has no endpoint then.
+func TestOneEndpointForSeveralFiles(t *testing.T) {
+	const url = "http://127.0.0.1:1/v1"
+	rehearsed, silent := reader(t, "<config model=\"rehearsal\"/>\n"), reader(t, "")
+	for _, tt := range []struct {
+		file string
+		at   host.Endpoint
+		want string // "" is the rehearsal model
+		none bool
+	}{
+		{file: rehearsed, at: host.Endpoint{BaseURL: url}, none: true},
+		{file: rehearsed, at: host.Endpoint{BaseURL: url, Several: true}},
+		{file: rehearsed, at: host.Endpoint{BaseURL: url, Several: true, Model: "m"}, want: url},
+		{file: silent, at: host.Endpoint{BaseURL: url, Several: true}, none: true},
+	} {
+		got, err := host.Address(t.Context(), host.Config{File: tt.file, Endpoint: tt.at})
+		if got != tt.want || errors.Is(err, host.ErrNoEndpoint) != tt.none || (err != nil) != tt.none {
+			t.Errorf("%s at %+v: %q, %v", filepath.Base(tt.file), tt.at, got, err)
+		}
+	}
+}
+
 // TestOwnToolsNeedTheirAPI: a tool of the Responses API's own is refused before anything
 // is sent if the profile speaks another API, named or not. B3
 func TestOwnToolsNeedTheirAPI(t *testing.T) {

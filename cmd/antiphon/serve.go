@@ -352,6 +352,7 @@ func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err e
 		return cfg, err
 	}
 	cfg.Endpoint, cfg.Rules, cfg.Sandbox, cfg.Hosts, cfg.Owner = c.endpoint(table), rules.rules(), c.Sandbox, c.Hosts, c.Owner
+	cfg.Endpoint.Several = true
 	cfg.Limits = agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens}
 	cfg.Variables, err = c.variables()
 	return cfg, err

@@ -219,6 +219,7 @@ func (c *workStartCommand) config(std stdio, env environment) (cfg host.Config, 
 		return cfg, err
 	}
 	cfg.Endpoint, cfg.Sandbox, cfg.Hosts = c.endpoint(table), c.Sandbox, c.Hosts
+	cfg.Endpoint.Several = true
 	cfg.Limits = agent.Limits{MaxTurns: c.MaxTurns, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens}
 	if cfg.Variables, err = c.variables(); err != nil {
 		return cfg, err

@@ -215,7 +215,7 @@ func (c *workCommand) open(ctx context.Context, in store.Store, std stdio, id, a
 	}
 	h, err := host.Open(ctx, host.Config{
 		FrontEnd: front(std), File: file, Session: id, Store: in, Workspace: c.Workspace, Pause: true, Park: longestPoll,
-		Owner: info.Owner, Endpoint: host.Endpoint{Model: c.Model, BaseURL: c.BaseURL}, Trust: c.agreed,
+		Owner: info.Owner, Endpoint: host.Endpoint{Model: c.Model, BaseURL: c.BaseURL, Several: true}, Trust: c.agreed,
 		Permit: func(found session.Info) error {
 			if found.ID != id {
 				return fmt.Errorf("%w: the session %s was deleted", temporal.ErrMissing, id)
