@@ -79,10 +79,12 @@ func (w *Worker) own() (labels []string) {
 }
 
 // A worker counts as running for cardLasts, also if it was killed. It tells that it goes on
-// each cardEvery. A worker that starts again in this time leaves no work without one.
+// each cardEvery. A worker that starts again in this time leaves no work without one. To tell
+// that it has ended may take leaveTime: a store that hangs does not keep the program.
 const (
 	cardLasts = 15 * time.Second
 	cardEvery = 5 * time.Second
+	leaveTime = 5 * time.Second
 )
 
 // roster keeps a worker's card in the store. Nil is that of a store that keeps none.
@@ -128,6 +130,8 @@ func (r *roster) leave(ctx context.Context) error {
 	if r == nil || r.told == nil {
 		return nil
 	}
+	ctx, end := context.WithTimeout(ctx, leaveTime)
+	defer end()
 	var c Card
 	err := json.Unmarshal(r.told, &c)
 	if err != nil {

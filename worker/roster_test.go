@@ -5,6 +5,7 @@ package worker_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/worker"
 )
 
@@ -187,5 +189,57 @@ func TestKeysAreLabels(t *testing.T) {
 	end()
 	if cards, _, err = worker.Running(t.Context(), s.kept); err != nil || len(cards) != 1 {
 		t.Errorf("a worker has ended: %+v, %v", cards, err)
+	}
+}
+
+// An agent that names no model is left to workers that have one for it.
+func TestModelIsNeeded(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")))
+	file := filepath.Join(filepath.Dir(s.file), "silent.md")
+	if err := os.WriteFile(file, []byte("<system>Be brief.</system>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.a.Config
+	cfg.File, cfg.Trust = file, nil
+	for _, w := range []*worker.Worker{s.a, s.b} {
+		if _, err := w.Agents.Add(t.Context(), cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.b.Config.Endpoint.Model = "m"
+	j := s.job("ann", "hello")
+	j.Config.Store, j.Config.File, j.Config.Session = s.kept, file, "ann"
+	id := s.submit(j).Session.ID
+	defer s.runs(s.a)()
+	s.becomes(id, queue.Parked, "needs a worker with an endpoint for it; here, no model is configured")
+	defer s.runs(s.b)()
+	s.becomes(id, queue.Done, "answered")
+}
+
+// bounded is a store that notes whether a worker that tells it of its end waits for it for ever.
+type bounded struct {
+	*sqlstore.Store
+	ended, ends bool
+}
+
+func (b *bounded) Enter(ctx context.Context, w queue.Present, lasts time.Duration) error {
+	if strings.Contains(string(w.Data), `"ended":true`) {
+		b.ended = true
+		_, b.ends = ctx.Deadline()
+	}
+	return b.Store.Enter(ctx, w, lasts)
+}
+
+// A worker that ends does not wait for ever for a store that has hung.
+func TestWorkerLeavesInTime(t *testing.T) {
+	s := newShared(t, agenttest.Completed(item.Assistant("Hello.")))
+	in := &bounded{Store: s.kept.(*sqlstore.Store)}
+	s.a.Config.Store = in
+	id := s.leave("ann", "hello")
+	end := s.runs(s.a)
+	s.becomes(id, queue.Done, "answered")
+	end()
+	if !in.ended || !in.ends {
+		t.Errorf("told of its end: %t, with a time limit: %t", in.ended, in.ends)
 	}
 }
