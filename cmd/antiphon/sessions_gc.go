@@ -50,6 +50,8 @@ type sweptOut struct {
 	InUse    []session.Info `json:"in_use,omitempty"`
 	// Waiting were not deleted because what somebody said waits in their inbox.
 	Waiting []session.Info `json:"waiting,omitempty"`
+	// Unread were not deleted because their inbox cannot be read, so somebody's words may wait there.
+	Unread []session.Info `json:"unread,omitempty"`
 	session.GCStats
 }
 
@@ -125,7 +127,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 			fmt.Fprintf(std.err, "antiphon: %s %s, and stays\n", info.ID, why)
 		}
 	}
-	const waits = "has something in its inbox that somebody said"
+	const waits, unread = "has something in its inbox that somebody said", "has an inbox that cannot be read"
 	var list []session.Info
 	for info, err := range store.List(ctx, session.Query{Archived: true}) {
 		if errors.Is(err, session.ErrDamaged) { // it hides no other
@@ -142,7 +144,11 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 	if box, ok := store.(session.Inbox); ok {
 		list = slices.DeleteFunc(list, func(info session.Info) bool {
 			for d, err := range box.Deliveries(ctx, info.ID) {
-				if err != nil || session.AllTaken(info.ID, d) != nil {
+				if err != nil {
+					stays(info, &out.Unread, unread+": "+printable(all.hide(err.Error())))
+					return true
+				}
+				if session.AllTaken(info.ID, d) != nil {
 					stays(info, &out.Waiting, waits)
 					return true
 				}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -84,6 +85,32 @@ func TestWordsAreNotExpired(t *testing.T) {
 		t.Error(o.out)
 	}
 	if got := idsOf(t, place); !slices.Equal(got, []string{"asked"}) {
+		t.Errorf("left: %v", got)
+	}
+}
+
+// J14: neither is a session whose inbox cannot be read, and the command says so.
+func TestUnreadableInboxIsNotExpired(t *testing.T) {
+	place := aged(t, map[string]int{"old": 100, "broken": 100})
+	if o := program(t, "sessions", "--store", place, "say", "broken", "do not deploy"); o.code != 0 {
+		t.Fatal(o.err)
+	}
+	db, err := sql.Open("sqlite", place)
+	if err == nil {
+		_, err = db.Exec(`UPDATE antiphon_inbox SET sum = x'00'`)
+		err = errors.Join(err, db.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := program(t, "sessions", "--store", place, "gc", "--older-than", "30d", "--force")
+	if o.code != 0 || !strings.Contains(o.err, "antiphon: broken has an inbox that cannot be read: ") || strings.Contains(o.err, "somebody said") {
+		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+	if o := program(t, "sessions", "--store", place, "gc", "--older-than", "30d", "--force", "--json"); !strings.Contains(o.out, `"unread": [`) {
+		t.Error(o.out)
+	}
+	if got := idsOf(t, place); !slices.Equal(got, []string{"broken"}) {
 		t.Errorf("left: %v", got)
 	}
 }

@@ -278,6 +278,25 @@ func TestSalvageOfAnything(t *testing.T) {
 func TestWatchReadsOneSession(t *testing.T) {
 	s, _ := newSQLite(t)
 	mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("one")})
+	n := 0
+	for e, err := range s.Watch(t.Context(), "a", 0) {
+		if n++; n > 1 || err != nil {
+			t.Fatalf("entry %d of another session: %+v, %v", n, e, err)
+		}
+		if err := s.Delete(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("another")}, session.InputItem{Item: item.User("more")})
+	}
+	if n != 1 {
+		t.Error("the watch showed nothing")
+	}
+}
+
+// K2: the same if the session is replaced while Watch reads its log.
+func TestLoadReadsOneLog(t *testing.T) {
+	s, _ := newSQLite(t)
+	mustAppend(t, s, "a", 0, session.InputItem{Item: item.User("one")})
 	log, err := s.LogNumber(t.Context(), "a")
 	if err != nil {
 		t.Fatal(err)
