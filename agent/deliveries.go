@@ -140,11 +140,11 @@ func (r *Run) afterStop() bool {
 	if len(r.input) > 0 || r.takesOver {
 		return false
 	}
-	begun, byPerson, ended := false, false, false
+	begun, byPerson, ended, cancelled := false, false, false, false
 	for _, e := range slices.Backward(r.session.Log()) {
 		switch b := e.Body.(type) {
 		case session.RunStarted:
-			if !b.Resumes && (begun || ended) {
+			if !b.Resumes && (begun || ended || cancelled) {
 				return false
 			}
 			begun = begun || !b.Resumes // it is this run
@@ -158,12 +158,16 @@ func (r *Run) afterStop() bool {
 			byPerson = byPerson || b.Kind == session.NoticeStoppedByPerson
 		case session.Stopped:
 			why := StopReason(b.Why)
-			if ended = why == StopRequested || why == StopCancelled && byPerson; !ended {
+			ended = why == StopRequested || why == StopCancelled && byPerson
+			if cancelled = why == StopCancelled && !byPerson; !ended && !cancelled {
 				return false
 			}
 		case session.StopAsked:
-			if ended {
+			switch {
+			case ended:
 				return !b.AfterTurn && b.Run == 0
+			case cancelled:
+				return b.Why == string(StopCancelled) && b.Detail == session.DetailStoppedByPerson
 			}
 		}
 	}
@@ -313,6 +317,9 @@ func (r *Run) use(d session.Delivery) (input []item.Item, bodies []session.Body,
 		case session.StopAsked:
 			if r.elsewhere(b) {
 				return nil, nil, errors.New("the run that it was for has ended")
+			}
+			if b.Why != "" { // it is to stop, and not to go on elsewhere
+				b.Run = 0
 			}
 			b.Why, b.Detail = string(StopRequested), cmp.Or(b.Detail, "asked"+session.DecidedBy(d.By, d.From, ""))
 			bodies = append(bodies, b)

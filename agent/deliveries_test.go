@@ -185,15 +185,16 @@ func TestDeliveredInputQueuedGoesBehind(t *testing.T) {
 		log  []session.Body
 		next bool
 	}{
-		"stopped":                        {log: stopped(session.StopAsked{}), next: true},
-		"stopped at its terminal":        {log: append(stopped(cancelled), byPerson), next: true},
-		"killed":                         {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
-		"killed before its request":      {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second)},
-		"killed after one at a terminal": {log: append(stopped(cancelled), byPerson, session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
-		"spoken to since":                {log: append(stopped(session.StopAsked{}), second)},
-		"cancelled":                      {log: stopped(cancelled)},
-		"moved now":                      {log: stopped(session.StopAsked{Run: 1})},
-		"moved":                          {log: stopped(session.StopAsked{Run: 1, AfterTurn: true})},
+		"stopped":                         {log: stopped(session.StopAsked{}), next: true},
+		"stopped at its terminal":         {log: append(stopped(cancelled), byPerson), next: true},
+		"stopped there before the notice": {log: stopped(session.StopAsked{Why: string(agent.StopCancelled), Detail: session.DetailStoppedByPerson}), next: true},
+		"killed":                          {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
+		"killed before its request":       {log: append(stopped(session.StopAsked{}), session.RunStarted{}, second)},
+		"killed after one at a terminal":  {log: append(stopped(cancelled), byPerson, session.RunStarted{}, second, session.TurnStarted{Turn: 2})},
+		"spoken to since":                 {log: append(stopped(session.StopAsked{}), second)},
+		"cancelled":                       {log: stopped(cancelled)},
+		"moved now":                       {log: stopped(session.StopAsked{Run: 1})},
+		"moved":                           {log: stopped(session.StopAsked{Run: 1, AfterTurn: true})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, agenttest.Completed(item.Assistant("answer 1")), agenttest.Completed(item.Assistant("answer 2")))
@@ -212,6 +213,46 @@ func TestDeliveredInputQueuedGoesBehind(t *testing.T) {
 				t.Errorf("the last request is %q", got)
 			}
 		})
+	}
+}
+
+// D2: a request to stop that names a run ends no later one, also if it is not to go on elsewhere. The log has such a request
+// without the number, by which readers know that the session moves.
+func TestDeliveredStopNamesARun(t *testing.T) {
+	named := func(run int64) session.Delivery {
+		return delivery("stop", session.StopAsked{Why: string(agent.StopRequested), Run: run, Detail: "too dear"})
+	}
+	r := newRig(t, agenttest.Completed(call("c1", "wait", "one")), agenttest.Completed(item.Assistant("answer")))
+	r.begin()
+	r.deliver("s", named(1)) // a run that has ended
+	r.agent.Tools = []tool.Tool{textTool("wait", func(ctx context.Context, text string) (string, error) {
+		for e := range r.session.Entries() {
+			if _, ok := e.Body.(session.RunStarted); ok {
+				d := named(e.Seq)
+				d.Key = "now"
+				r.deliver("s", d)
+			}
+		}
+		<-ctx.Done()
+		return text, ctx.Err()
+	})}
+	res := r.run(item.User("go"))
+	if res.Why != agent.StopRequested || res.Detail != "too dear" {
+		t.Errorf("it ended: %s, %s", res.Why, res.Detail)
+	}
+	var problems []string
+	for e := range r.session.Entries() {
+		switch b := e.Body.(type) {
+		case session.Delivered:
+			problems = append(problems, b.Problem)
+		case session.StopAsked:
+			if b.Run != 0 {
+				t.Errorf("%+v", b)
+			}
+		}
+	}
+	if !slices.Equal(problems, []string{"the run that it was for has ended", ""}) {
+		t.Errorf("%q", problems)
 	}
 }
 

@@ -437,6 +437,10 @@ const (
 	NoticeStoppedByPerson = "stopped_by_person"
 )
 
+// DetailStoppedByPerson is the Detail of a [StopAsked] by which a person stops the run at its terminal. It says what
+// [NoticeStoppedByPerson] says, and is there also if the program ended before it wrote the notice.
+const DetailStoppedByPerson = "the person at the terminal stopped this"
+
 // Superseded records the decision to leave out the text of a reply that broke off,
 // because another entry repeats it from its beginning. The log keeps it.
 type Superseded struct {
@@ -455,7 +459,8 @@ type StopAsked struct {
 	Detail string
 	// Run is the number of the [RunStarted] of the run that should end, whose session then
 	// goes on elsewhere. A run that takes such a request for another one does not end. 0
-	// means the run that takes it.
+	// means the run that takes it. A [Delivery] may name the run and a Why: then the session
+	// does not go on elsewhere, and the log gets the request without the number.
 	Run int64
 }
 

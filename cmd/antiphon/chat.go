@@ -392,7 +392,7 @@ func (t *dialogue) goOn(ctx context.Context) error {
 
 // errHalted is why a run is cancelled that the person at the terminal stops. The run writes it with its end, so that no crash parts
 // the two; a notice follows. A run that ends with the program has neither.
-var errHalted = errors.New("the person at the terminal stopped this")
+var errHalted = errors.New(session.DetailStoppedByPerson)
 
 // stoppedByPerson reports whether somebody has stopped the last run, and nothing was said since.
 func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
@@ -405,7 +405,7 @@ func stoppedByPerson(entries iter.Seq[session.Entry]) (stopped bool) {
 			stopped = stopped && b.Own
 		case session.StopAsked:
 			asked = !b.AfterTurn && b.Why == string(agent.StopRequested)
-			stopped = stopped || b.Why == string(agent.StopCancelled) && b.Detail == errHalted.Error()
+			stopped = stopped || b.Why == string(agent.StopCancelled) && b.Detail == session.DetailStoppedByPerson
 		case session.Stopped:
 			stopped = stopped || asked && b.Why == string(agent.StopRequested)
 		case session.Noticed:

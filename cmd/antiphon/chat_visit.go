@@ -392,7 +392,7 @@ func (t *dialogue) arrived(ctx context.Context) (input bool) {
 			case session.InputItem:
 				input = input || !t.tried[d.Key]
 			case session.StopAsked:
-				if b.Run > 0 && b.Run == last && !t.older[d.Key] {
+				if b.Run > 0 && b.Run == last && b.Why == "" && !t.older[d.Key] {
 					t.moved = cmp.Or(b.Detail, "somebody asked for it")
 				}
 			}

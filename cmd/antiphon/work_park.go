@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
-	"github.com/antiphon-go/antiphon/worker"
 )
 
 // workParkCommand is antiphon work park.
@@ -53,22 +53,19 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 // meanwhile. What does not run there stays as it is, because it cannot begin. Then runs
 // outside of the workers are asked to stop, which have no row that could be parked.
 func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
-	reason := cmp.Or(c.Reason, "an operator parked it")
-	if worker.Lacks(queue.Work{State: queue.Parked, Reason: reason}) != "" { // else a worker would make it ready again
-		reason = "an operator says: it " + reason
-	}
+	who := "by " + accountName() + colon(c.Reason)
+	reason := "stopped " + who
 	var there func(queue.Work) bool
 	if c.Endpoint != "" {
 		limits, err := limitsOf(in)
 		if err != nil {
 			return err
 		}
-		why := cmp.Or(c.Reason, "an operator stopped it")
-		if err := limits.Stop(ctx, c.Endpoint, why); err != nil {
+		if err := limits.Stop(ctx, c.Endpoint, who); err != nil {
 			return err
 		}
 		fmt.Fprintf(std.err, "antiphon: workers send nothing to %s until antiphon work retry --endpoint %s\n", visible(c.Endpoint), quoted(c.Endpoint))
-		reason = stoppedEndpoint(c.Endpoint) + ": " + why
+		reason = stoppedEndpoint(c.Endpoint) + ": " + who
 		there = func(w queue.Work) bool { return w.State == queue.Running && w.Endpoint == c.Endpoint }
 	}
 	others, err := c.others(ctx, in)
@@ -168,11 +165,14 @@ func (c *workParkCommand) means(r *otherRun, w queue.Work) bool {
 	return c.Endpoint != "" && setup.Endpoint == c.Endpoint
 }
 
-// stop leaves the request to stop in the inbox of a run.
+// stop leaves the request to stop in the inbox of a run. It names the run, so that it ends no
+// later one if this run has ended before it reads the request.
 func (r *otherRun) stop(ctx context.Context, in keeper, reason string) error {
 	d := session.Delivery{
 		Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: queue.FromPark},
-		Bodies:    []session.Body{session.StopAsked{Detail: "stopped by " + accountName() + " with antiphon work park" + colon(reason)}},
+		Bodies: []session.Body{session.StopAsked{
+			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + accountName() + " with antiphon work park" + colon(reason),
+		}},
 	}
 	_, err := r.log.Deliver(ctx, d)
 	return err

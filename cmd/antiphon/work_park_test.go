@@ -124,7 +124,7 @@ func TestParkAtATerminal(t *testing.T) {
 	}
 	n := 0
 	for d, err := range s.Deliveries(t.Context(), "talk") {
-		if stop, ok := d.Bodies[0].(session.StopAsked); err != nil || !ok || !strings.HasSuffix(stop.Detail, ": too dear") || d.By != accountName() {
+		if stop, ok := d.Bodies[0].(session.StopAsked); err != nil || !ok || stop.Run != 2 || stop.Why == "" || !strings.HasSuffix(stop.Detail, ": too dear") || d.By != accountName() {
 			t.Errorf("%+v, %v", d, err)
 		}
 		n++

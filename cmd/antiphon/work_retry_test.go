@@ -30,7 +30,7 @@ func (s *toldStore) fill(t *testing.T, url string) {
 		must(s.Enqueue(t.Context(), queue.Work{Session: id, Agent: "0123456789 of " + id, Tenant: tenant}))
 		w, err := s.Work(t.Context(), id)
 		must(err)
-		if parked := map[string]string{"hand": "by hand", "drained": drainedReason, "stopped": stoppedEndpoint(url) + ": too dear"}[id]; parked != "" {
+		if parked := map[string]string{"hand": "by hand", "drained": drainedBy + "anna", "stopped": stoppedEndpoint(url) + ": too dear"}[id]; parked != "" {
 			must(s.Store.Move(t.Context(), w, queue.Parked, parked))
 		}
 		if !slices.Contains([]string{"running", "waiting", "done"}, id) {

@@ -404,8 +404,9 @@ type workRetryCommand struct {
 	Drained bool `help:"What antiphon work drain has parked: all of it, or of what is named."`
 }
 
-// drainedReason is the reason of work that was parked by antiphon work drain.
-const drainedReason = "drained by an operator"
+// drainedBy begins the reason of work that was parked by antiphon work drain. The name of who did it
+// follows.
+const drainedBy = "drained by "
 
 // Run makes work ready.
 func (c *workRetryCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
@@ -443,9 +444,9 @@ func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work
 		return err
 	}
 	if c.Drained {
-		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && w.Reason == drainedReason })
+		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && strings.HasPrefix(w.Reason, drainedBy) })
 	}
-	return work.move(ctx, std, all, in, list, queue.Ready, "an operator retries it", states)
+	return work.move(ctx, std, all, in, list, queue.Ready, accountName()+" retries it", states)
 }
 
 // only yields what fits, and errors.
@@ -517,7 +518,7 @@ func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all 
 			case r.State == queue.Running:
 				runs++
 			default:
-				moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedReason, []queue.State{queue.Ready})
+				moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedBy+accountName(), []queue.State{queue.Ready})
 				if err != nil {
 					return err
 				}
