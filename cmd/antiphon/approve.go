@@ -179,22 +179,6 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 	return v, err
 }
 
-// of adds whose tool it is, before everything else.
-func (s shown) of(whose string) shown {
-	if whose != "" {
-		s.lines = append([]shownLine{{mark: "   ", text: "a tool of " + visible(whose)}}, s.lines...)
-	}
-	return s
-}
-
-// fails adds why the call will not run even if it is allowed.
-func (s shown) fails(problem string) shown {
-	if problem != "" {
-		s.add("   ", "its arguments do not fit, so that nothing will run: "+visible(strings.Join(strings.Fields(problem), " ")), red)
-	}
-	return s
-}
-
 // answer shows a call and asks the person.
 func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (agent.Decision, error) {
 	call, rules := q.Call, remembered(q)
@@ -371,10 +355,7 @@ func (p *person) like(rule session.Rule) agent.Decision {
 	return byPerson(agent.Decision{Allow: true, Remember: &rule}, atTerminal)
 }
 
-const (
-	atTerminal = "terminal"
-	thePerson  = "the person at the terminal"
-)
+const thePerson = "the person at the terminal"
 
 // saidBy says who answered a question, and what; or that nobody did in time.
 func saidBy(a session.Approval) string {

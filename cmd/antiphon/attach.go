@@ -68,10 +68,10 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	if err != nil {
 		return err
 	}
-	p := newPrinter(std, env)
-	p.screen, p.quiet, p.whole = c.screen, c.Quiet, c.ShowOutput
-	p.colour = p.colour && !c.Plain
-	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
+	p := newPrinter(std.out, std.err, env)
+	p.Waits, p.Quiet, p.Whole = c.screen, c.Quiet, c.ShowOutput
+	p.Colour = p.Colour && !c.Plain
+	p.Look = lookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
 	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
@@ -100,8 +100,8 @@ func holderOf(busy error) string {
 
 // passes takes an entry that is not shown.
 func (a *attached) passes(e session.Entry) {
-	a.show.calls.Add(e)
-	a.show.setup.Apply(e.Body)
+	a.show.Calls.Add(e)
+	a.show.Setup.Apply(e.Body)
 	a.shown = e.Seq
 	switch e.Body.(type) {
 	case session.RunStarted:
@@ -286,8 +286,7 @@ func (a *attached) settle(e agent.Recorded) {
 	}
 	a.live.Reset()
 	if a.behind = false; live != "" {
-		a.show.endLine()
-		a.show.spoke = false
+		a.show.drop()
 	}
 }
 

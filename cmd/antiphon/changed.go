@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
@@ -182,6 +183,12 @@ func (e replacement) lines(mark string) []shownLine {
 	return markedLines(lines, kinds, mark)
 }
 
+// membersOf returns the names of the members of arguments, also of those that are there twice.
+func membersOf(args item.Item) (names []string) {
+	jsonx.EachMember(args.JSON(), func(literal, _ string) { names = append(names, jsonx.Unquote(literal)) })
+	return names
+}
+
 // changeOf returns the change of files that arguments of a call describe: an edit, or the patch
 // that they are or contain. It returns nil if there is none.
 func changeOf(arguments string) []shownLine {
@@ -193,7 +200,7 @@ func changeOf(arguments string) []shownLine {
 	if err != nil {
 		return nil
 	}
-	names := memberNames(args.JSON())
+	names := membersOf(args)
 	if e, ok := editOf(args, names); ok {
 		return e.lines(mark)
 	}
@@ -212,7 +219,7 @@ func writtenTo(arguments string) []shownLine {
 	if err != nil {
 		return nil
 	}
-	names := memberNames(args.JSON())
+	names := membersOf(args)
 	slices.Sort(names)
 	content, _ := args.Member("content")
 	text, isText := content.Unquote()

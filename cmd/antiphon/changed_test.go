@@ -4,15 +4,12 @@
 package main
 
 import (
-	"bytes"
 	"regexp"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -82,59 +79,14 @@ func TestDiffLines(t *testing.T) {
 	}
 }
 
-// TestAskAboutEdit proves that the question about an edit shows it as a diff with the changed words
-// marked: in colours in reverse, without colours by carets, and for screen readers not at all.
-func TestAskAboutEdit(t *testing.T) {
-	small := inFull(tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "a", "find", "x = 1", "replace", "x = 2")})
+// TestCallInFull proves that a short edit is shown as a diff, and a short script as its lines.
+func TestCallInFull(t *testing.T) {
+	small := inFull(tool.Call{Name: "find_and_replace", Arguments: `{"path":"a","find":"x = 1","replace":"x = 2"}`})
 	if small.title != "find_and_replace" || len(small.rows(80, unmarked)) != 4 {
 		t.Errorf("a short edit is not shown as a diff: %+v", small)
 	}
 	script := inFull(tool.Call{Name: "run_command", Arguments: `{"command":["sh","-c","set -e\nls"]}`})
 	if got := script.whole(""); got != "?? run_command\n   command:\n   - sh\n   - -c\n   -\n   | set -e\n   | ls\n" {
 		t.Errorf("a short script is not shown as lines: %q", got)
-	}
-	call := tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "greet.py", "find", "def greet():\n    print(\"Hi\")\n", "replace", "def greet():\n    print(\"Hello\", name)\n"+strings.Repeat("#", 60))}
-	for as, want := range map[look]string{
-		unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",
-		underlined: "   | -    print(\"Hi\")\n                 ^^\n   | +    print(\"Hello\", name)\n                 ^^^^^ ^^^^^^\n",
-		coloured:   "   | \x1b[31m-    print(\"\x1b[7mHi\x1b[27m\")\x1b[0m\n",
-	} {
-		var screen bytes.Buffer
-		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})
-		who.look = as
-		if _, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call}); err != nil {
-			t.Fatal(err)
-		}
-		wantAll(t, "the question", screen.String(), "?? find_and_replace", "path: greet.py", "find (-) and replace (+):", want, "(find ends with a line end, replace does not)")
-	}
-}
-
-// TestResultShowsChange proves that the row of a call that has changed files shows the change, a
-// part of a long one, and nothing if the person has just been asked about it.
-func TestResultShowsChange(t *testing.T) {
-	patch := "*** Begin Patch\n*** Update File: a.go\n@@\n-old word\n+new word\n" + strings.Repeat(" more\n", 30) + "*** End Patch\n"
-	for _, c := range []struct {
-		name, arguments, want string
-		verdict               *session.Approval
-		whole                 bool
-	}{
-		{"patch", patch, "   | \x1b[31m-\x1b[7mold\x1b[27m word\x1b[0m\n   | \x1b[32m+\x1b[7mnew\x1b[27m word\x1b[0m\n", nil, false},
-		{"long patch", patch, "   | … 20 lines more, which --show-output shows\n", nil, false},
-		{"whole patch", patch, "   | \x1b[1m*** End Patch\x1b[0m\n", nil, true},
-		{"function", arguments(t, "input", patch), "   | \x1b[1m*** Update File: a.go\x1b[0m\n", nil, false},
-		{"operation", arguments(t, "type", "update_file", "path", "a", "diff", "@@\n-x y\n+x z"), "   | \x1b[31m-x \x1b[7my\x1b[27m\x1b[0m\n", nil, false},
-		{"edit", arguments(t, "path", "a", "find", "x = 1", "replace", "x = 2"), "   | \x1b[32m+x = \x1b[7m2\x1b[27m\x1b[0m\n", nil, false},
-		{"append", arguments(t, "path", "a", "content", "one\ntwo\n"), "   | \x1b[32m+one\x1b[0m\n   | \x1b[32m+two\x1b[0m\n", nil, false},
-		{"asked", patch, "", &session.Approval{Allowed: true, From: atTerminal}, false},
-		{"rule", patch, "+\x1b[7mnew", &session.Approval{Allowed: true, By: "a rule"}, false},
-		{"other", `{"path":"a"}`, "", nil, false},
-	} {
-		var screen bytes.Buffer
-		p := newPrinter(stdio{out: &screen, err: &screen}, nil)
-		p.watched, p.whole, p.look = true, c.whole, coloured
-		p.change(&agent.KnownCall{Tool: "tool", Arguments: c.arguments, Verdict: c.verdict})
-		if got := screen.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
-			t.Errorf("%s: %q", c.name, got)
-		}
 	}
 }

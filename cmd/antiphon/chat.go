@@ -525,23 +525,23 @@ func (t *dialogue) close() error {
 
 // newPrinter returns what shows entries.
 func (t *dialogue) newPrinter() *printer {
-	p := newPrinter(t.std, t.env)
-	p.screen, p.whole, p.watched, p.plain, p.colour = t.face, t.chat.ShowOutput, true, true, t.colour
-	p.look, p.folds = t.who.look, !t.chat.ShowOutput
-	_, p.shows = t.face.(*liveFace)
+	p := newPrinter(t.std.out, t.std.err, t.env)
+	p.Waits, p.Whole, p.Watched, p.Plain, p.Colour = t.face, t.chat.ShowOutput, true, true, t.colour
+	p.Look, p.Folds = t.who.look, !t.chat.ShowOutput
+	_, p.Shows = t.face.(*liveFace)
 	return p
 }
 
 // printer makes what shows entries, and counts those that are there.
 func (t *dialogue) printer(entries iter.Seq[session.Entry]) {
 	t.print = t.newPrinter()
-	t.print.picture = func(name, uri string) { t.picture(context.Background(), name, uri) } // also of what runs elsewhere
+	t.print.Picture = func(name, uri string) { t.picture(context.Background(), name, uri) } // also of what runs elsewhere
 	t.calls = newOutline(t.env.Hider(), t.innerLog)
 	t.face.browse(tui.Outline{Nodes: t.calls.nodes, Last: t.calls.last, Text: t.calls.text})
 	t.used, t.size, t.window = new(agent.Account), 0, 0
 	for e := range entries {
-		t.print.calls.Add(e)
-		t.print.setup.Apply(e.Body)
+		t.print.Calls.Add(e)
+		t.print.Setup.Apply(e.Body)
 		t.count(e)
 	}
 }

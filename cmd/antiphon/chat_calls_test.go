@@ -6,7 +6,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -148,40 +147,5 @@ func TestOutlineWaitsForNoStore(t *testing.T) {
 	o.reads.Wait()
 	if text := o.text(key); strings.Contains(text, "is being read") || strings.Count(text, "first") != 1 || strings.Index(text, "first") > strings.Index(text, "second") || o.nodes()[0].Version == before {
 		t.Errorf("afterwards:\n%s", text)
-	}
-}
-
-// TestAboutCall pins what rows of calls say.
-func TestAboutCall(t *testing.T) {
-	for arguments, want := range map[string]string{
-		`{"path":"a.txt"}`:                                  "a.txt",
-		`{"path":"a.txt","content":"one\ntwo\n"}`:           "a.txt +2",
-		`{"path":"a.txt","find":"one\n","replace":"two\n"}`: "a.txt +1 −1",
-		`{"command":["go","test","it's"]}`:                  `go test 'it'\''s'`,
-		`{"command":"ls -l"}`:                               "ls -l",
-		`{}`:                                                "",
-		`{"n":1}`:                                           `{"n":1}`,
-		`not json`:                                          "not json",
-		"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n+z\n*** End Patch": "a.go +2 −1",
-		`{"path":"a\u001b[2Jb"}`: "a<U+001B>[2Jb",
-	} {
-		if got := aboutCall(arguments, func(text string) string { return text }); got != want {
-			t.Errorf("%s: %q, want %q", arguments, got, want)
-		}
-	}
-}
-
-// TestOutputKeepsBlanks proves that the end of an output is shown with its blanks, and a long line shortened.
-func TestOutputKeepsBlanks(t *testing.T) {
-	out, err := item.ParseString(`{"type":"function_call_output","call_id":"c","output":"f\n\treturn  1\n` + strings.Repeat("ü", 200) + `"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var screen strings.Builder
-	p := newPrinter(stdio{out: io.Discard, err: &screen}, environment{})
-	p.watched = true
-	p.output(out, &agent.KnownCall{Tool: "read_file"}, false)
-	if want := "   | f\n   |     return  1\n   | " + strings.Repeat("ü", 140) + "…\n"; screen.String() != want {
-		t.Errorf("%q, want %q", screen.String(), want)
 	}
 }

@@ -204,7 +204,7 @@ func (t *dialogue) liveKeys() []string {
 // model asks another model from now on.
 func (t *dialogue) model(ctx context.Context, name string) error {
 	if name == "" {
-		setup := &t.print.setup
+		setup := &t.print.Setup
 		if t.answers != nil {
 			setup = &t.answers.setup
 		}
@@ -330,8 +330,8 @@ func (t *dialogue) branches(ctx context.Context) error {
 			children[info.Parent] = append(children[info.Parent], info)
 		}
 	}
-	var show func(info session.Info, in string)
-	show = func(info session.Info, in string) {
+	var row func(info session.Info, in string)
+	row = func(info session.Info, in string) {
 		mark, from := " ", ""
 		if info.ID == t.info.ID {
 			mark = "*"
@@ -341,11 +341,11 @@ func (t *dialogue) branches(ctx context.Context) error {
 		}
 		fmt.Fprintf(t.std.err, "%s %s%s%s, %s: %s\n", mark, in, visible(names[info.ID]), from, plural(int(info.Entries), "entry"), shorten(t.env.Hide(info.Title), 60))
 		for _, child := range slices.Backward(children[info.ID]) {
-			show(child, in+"  ")
+			row(child, in+"  ")
 		}
 	}
 	for _, info := range slices.Backward(tops) {
-		show(info, "")
+		row(info, "")
 	}
 	return nil
 }

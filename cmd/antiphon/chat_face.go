@@ -75,7 +75,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	}
 	pictures, err := pictureWay(env)
 	if err != nil {
-		return nil, err
+		return nil, usage(err)
 	}
 	for _, name := range []string{"ANTIPHON_TITLES", "ANTIPHON_SUGGEST"} {
 		if !slices.Contains(asides, cmp.Or(env[name], asides[0])) {

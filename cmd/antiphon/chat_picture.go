@@ -4,128 +4,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"image"
-	"slices"
-	"strings"
-	"time"
-
-	"github.com/antiphon-go/antiphon/decode"
-	"github.com/antiphon-go/antiphon/internal/tui"
-	"github.com/antiphon-go/antiphon/item"
 )
-
-// pictureTime is how long decoding a picture may take before it is left out.
-const pictureTime = 5 * time.Second
 
 // picture shows an image, given its data URI, below a line with its name, type and size.
 func (t *dialogue) picture(ctx context.Context, name, uri string) {
 	t.print.depict(ctx, name, uri, t.face.picture)
-}
-
-// depict tells of an image, given its data URI, and has it drawn. It is decoded in a process of its own, as it may be a
-// stranger's. An image that has another URI is not fetched.
-func (p *printer) depict(ctx context.Context, name, uri string, draw func(load func(width, height int) (image.Image, error)) error) {
-	kind, payload, isData := item.CutDataURI(uri)
-	if !isData {
-		p.tell(dim, "   image %s, %s, not fetched", visible(name), visible(shorten(uri, 200)))
-		return
-	}
-	data, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil {
-		p.tell(dim, "   image %s, not shown: its base64 is damaged", visible(name))
-		return
-	}
-	p.tell(dim, "   image %s, %s, %s", visible(name), visible(kind), bytesInWords(len(data)))
-	ctx, stop := context.WithTimeoutCause(ctx, pictureTime, errors.New("it takes too long to decode"))
-	defer stop()
-	err = draw(func(width, height int) (image.Image, error) {
-		return decode.Images{}.Pixels(ctx, data, width, height)
-	})
-	if err != nil {
-		p.tell(dim, "   not shown: %s", shorten(err.Error(), 200))
-	}
-}
-
-// depicts has the images of tools and of the model drawn below their rows, if these go to a terminal, and the answer too. The
-// terminal is not asked what it can, because others may read it.
-func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p *printer) {
-	if c.screen == nil || c.screen.plain || !terminal(std.out) {
-		return
-	}
-	on := pictureOptions(env)
-	on.Out, on.Colour = c.screen.to, p.colour
-	p.picture = func(name, uri string) {
-		p.depict(ctx, name, uri, func(load func(width, height int) (image.Image, error)) error {
-			lines, err := on.Picture(load)
-			for _, line := range lines {
-				p.line(line)
-			}
-			return err
-		})
-	}
-}
-
-// pictureOptions returns what the environment says of pictures on a terminal.
-func pictureOptions(env environment) tui.Options {
-	how, _ := pictureWay(env) // the run has begun, so it is right
-	return tui.Options{
-		Pictures: how, Term: env["TERM"], Program: env["TERM_PROGRAM"],
-		TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
-	}
-}
-
-// bytesInWords returns a size as people say it.
-func bytesInWords(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
-	}
-	return plural(n, "byte")
-}
-
-// picturesIn calls show for each image of a content.
-func picturesIn(parts []item.Part, show func(uri string)) {
-	for _, part := range parts {
-		if p, ok := part.(*item.InputImage); ok && p.ImageURL != "" {
-			show(p.ImageURL)
-		}
-	}
-}
-
-// generated returns the data URI of an image that the endpoint made, or "".
-func generated(it item.Item) string {
-	if it.Type() != item.TypeImageGenerationCall {
-		return ""
-	}
-	call, err := item.As[item.ImageGenerationCall](it)
-	if err != nil || call.Result == "" {
-		return ""
-	}
-	kind := "image/png"
-	if strings.HasPrefix(call.Result, "/9j/") {
-		kind = "image/jpeg"
-	}
-	return "data:" + kind + ";base64," + call.Result
-}
-
-// pictureWay returns how a terminal shows pictures. A multiplexer does not know what the terminal
-// around it can.
-func pictureWay(env environment) (how string, err error) {
-	how = cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
-	if !slices.Contains(tui.Pictures, how) {
-		return "", usage(fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", how, strings.Join(tui.Pictures, ", ")))
-	}
-	if how == tui.Pictures[0] && (env["TMUX"] != "" || env["STY"] != "" || env["ZELLIJ"] != "") {
-		return "blocks", nil
-	}
-	return how, nil
 }
 
 func (f *liveFace) picture(load func(width, height int) (image.Image, error)) error {

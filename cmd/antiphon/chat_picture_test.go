@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/antiphon-go/antiphon/item"
 )
 
 // TestChatPicture proves that an image that a prompt names is shown by half blocks in tmux, once, below
@@ -67,43 +65,6 @@ func TestRunPicture(t *testing.T) {
 		}
 		if strings.Count(all, "image of import_image, image/png, ") != told || (rows > 0) != (told > 0) || rows > 20 {
 			t.Errorf("%q: %d rows of the picture:\n%s", flags, rows, all)
-		}
-	}
-}
-
-// TestGenerated proves that an image of the endpoint is one with a data URI.
-func TestGenerated(t *testing.T) {
-	for in, want := range map[string]string{
-		`{"type":"image_generation_call","id":"i","status":"completed","result":"iVBORw0KGgo="}`: "data:image/png;base64,iVBORw0KGgo=",
-		`{"type":"image_generation_call","id":"i","status":"completed","result":"/9j/4AAQ"}`:     "data:image/jpeg;base64,/9j/4AAQ",
-		`{"type":"image_generation_call","id":"i","status":"failed","result":null}`:              "",
-		`{"type":"message","role":"assistant","content":[]}`:                                     "",
-	} {
-		it, err := item.ParseString(in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := generated(it); got != want {
-			t.Errorf("%s: %q", in, got)
-		}
-	}
-}
-
-// TestPictureWay proves that a multiplexer gets blocks, unless pictures are off.
-func TestPictureWay(t *testing.T) {
-	for _, c := range []struct {
-		env  environment
-		want string
-	}{
-		{environment{}, "auto"},
-		{environment{"TMUX": "/tmp/x,1,0"}, "blocks"},
-		{environment{"STY": "1.x"}, "blocks"},
-		{environment{"ZELLIJ": "0"}, "blocks"},
-		{environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
-		{environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
-	} {
-		if got, err := pictureWay(c.env); got != c.want || err != nil {
-			t.Errorf("%v: %s, %v, want %s", c.env, got, err, c.want)
 		}
 	}
 }

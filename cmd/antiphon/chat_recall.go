@@ -121,7 +121,7 @@ func (t *dialogue) shortened(what string) {
 // Picture shows a picture; nil means that pictures are left out.
 func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls int, picture func(name, uri string)) {
 	p := t.newPrinter()
-	p.screen, p.again, p.over, p.picture = (*screen)(nil), true, true, picture
+	p.Waits, p.Again, p.Over, p.Picture = (*screen)(nil), true, true, picture
 	left := -mostCalls // calls that are not shown
 	for e := range entries {
 		if _, ok := e.Body.(session.CallStarted); ok && e.Seq >= from {
@@ -155,7 +155,7 @@ func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls
 				continue
 			}
 			if at := begun[b.CallID]; !at.IsZero() && e.Time.After(at) {
-				p.returned[b.CallID] = agent.Progress{Took: e.Time.Sub(at), Error: failureOf(b.Item)}
+				_ = p.show(agent.Progress{Kind: agent.ProgressReturned, CallID: b.CallID, Took: e.Time.Sub(at), Error: failureOf(b.Item)}) // the terminal has no errors
 			}
 		}
 		p.entry(e)
@@ -180,8 +180,8 @@ func (t *dialogue) replayInput(e session.Entry, p *printer) {
 			continue
 		}
 		t.face.said(m.text)
-		if p.picture != nil {
-			picturesIn(m.images, func(uri string) { p.picture("that went with it", uri) })
+		if p.Picture != nil {
+			picturesIn(m.images, func(uri string) { p.Picture("that went with it", uri) })
 		}
 		if m.printed == "" {
 			continue

@@ -52,7 +52,7 @@ const barred = 100
 // statusLine says what stands in the status line of a terminal of a width.
 func (t *dialogue) statusLine(width int) string {
 	var parts []string
-	setup, window := &t.print.setup, t.window
+	setup, window := &t.print.Setup, t.window
 	if next := t.answers; next != nil {
 		if next.setup.Model != setup.Model { // the window is that of another model
 			window = 0

@@ -70,7 +70,7 @@ func TestStatusOfChat(t *testing.T) {
 	opened("")
 	status(80, "gpt-5.1 at api.openai.com · context of 400k · work")
 	turn := session.TurnEnded{Usage: &api.Usage{InputTokens: 90_000, OutputTokens: 11_000, TotalTokens: 101_000}, Window: 200_000}
-	d.print.setup = session.Setup{Model: "gpt-5.1", Endpoint: "https://api.openai.com/v1"}
+	d.print.Setup = session.Setup{Model: "gpt-5.1", Endpoint: "https://api.openai.com/v1"}
 	d.count(session.Entry{Seq: 1, Body: turn})
 	status(80, "gpt-5.1 at api.openai.com · context 50% of 200k · 101k tokens · work")
 	status(100, "gpt-5.1 at api.openai.com · context █████░░░ 50% of 200k · 101k tokens · work")

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
@@ -45,9 +44,9 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	defer stop(nil)
 	end := t.face.working(func() { stop(errHalted) }, t.steer(ctx))
 	defer end()
-	t.print.began, t.print.totals, t.print.failed, t.told = time.Now(), agent.Totals{}, 0, ""
-	t.replied, t.print.over = false, false
-	t.print.picture = func(name, uri string) { t.picture(work, name, uri) }
+	t.print.begin()
+	t.told, t.replied = "", false
+	t.print.Picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
 	var said []item.Item
 	var noted *watchFiles
@@ -143,7 +142,7 @@ func hasSaid(ev agent.Event) bool {
 
 // message returns a prompt as an item, with the files and sessions that it names behind @. Pictures are shown. With asks, the
 // person may be asked about files; otherwise one that needs a question is an error.
-func (t *dialogue) message(ctx context.Context, text string, asks bool, show func(ctx context.Context, name, uri string)) ([]item.Item, error) {
+func (t *dialogue) message(ctx context.Context, text string, asks bool, depict func(ctx context.Context, name, uri string)) ([]item.Item, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -158,7 +157,7 @@ func (t *dialogue) message(ctx context.Context, text string, asks bool, show fun
 			return nil, fmt.Errorf("@%s: %w", visible(name), err)
 		case part != nil:
 			parts = append(parts, part)
-			picturesIn([]item.Part{part}, func(uri string) { show(ctx, name, uri) })
+			picturesIn([]item.Part{part}, func(uri string) { depict(ctx, name, uri) })
 		}
 	}
 	if parts == nil {

@@ -55,9 +55,6 @@ type fileChange struct {
 	before, after fileState
 }
 
-// noticeFiles is the kind of the notices about changed files.
-const noticeFiles = "files_changed"
-
 func noticeOf(callID, by string, list []fileChange) session.Noticed {
 	var parts []string
 	for _, c := range list {

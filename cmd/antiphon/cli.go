@@ -17,7 +17,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/term"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/chatmd"
@@ -60,10 +59,10 @@ func (p *printed) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// terminal reports whether a stream is a terminal.
-func terminal(stream any) bool {
-	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file behind the status line
-	return ok && term.IsTerminal(int(f.Fd()))
+// onScreen puts status lines below what the streams show, if they are a terminal.
+func onScreen(std stdio, env environment, plain bool) (s *screen, with stdio) {
+	s, std.out, std.err = newScreen(std.out, std.err, env, plain)
+	return s, std
 }
 
 // environment is the process environment.

@@ -96,7 +96,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 		return err
 	}
 	defer stop()
-	screen, std := newScreen(std, env, env["ANTIPHON_PLAIN"] != "")
+	screen, std := onScreen(std, env, env["ANTIPHON_PLAIN"] != "")
 	defer screen.close()
 	report := newDoctorReport(std, env, c.JSON)
 	report.screen = screen

@@ -74,7 +74,7 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own
 	}
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	screen, std := newScreen(std, env, env["ANTIPHON_PLAIN"] != "")
+	screen, std := onScreen(std, env, env["ANTIPHON_PLAIN"] != "")
 	defer screen.close()
 	screen.wait("models", visible(l.Host))
 	err = c.print(limited, std, env, config)

@@ -64,6 +64,22 @@ func inSandbox(profile string) string {
 	return "sandbox profile " + name + ": " + made("/").Words()
 }
 
+// of adds whose tool it is, before everything else.
+func (s shown) of(whose string) shown {
+	if whose != "" {
+		s.lines = append([]shownLine{{mark: "   ", text: "a tool of " + visible(whose)}}, s.lines...)
+	}
+	return s
+}
+
+// fails adds why the call will not run even if it is allowed.
+func (s shown) fails(problem string) shown {
+	if problem != "" {
+		s.add("   ", "its arguments do not fit, so that nothing will run: "+visible(strings.Join(strings.Fields(problem), " ")), red)
+	}
+	return s
+}
+
 // run shows a command in the place of the arguments.
 func (s *shown) run(command []string) {
 	s.lines = nil
@@ -87,7 +103,7 @@ func inFull(call tool.Call) shown {
 	var swap replacement
 	isEdit := false
 	if !call.Custom && err == nil {
-		names = memberNames(args.JSON())
+		names = membersOf(args)
 		swap, isEdit = editOf(args, names)
 	}
 	if short && !isEdit {

@@ -259,3 +259,22 @@ func TestEditAgain(t *testing.T) {
 		t.Errorf("%+v\n%s", v, screen)
 	}
 }
+
+// TestAskAboutEdit proves that the question about an edit shows it as a diff with the changed words
+// marked: in colours in reverse, without colours by carets, and for screen readers not at all.
+func TestAskAboutEdit(t *testing.T) {
+	call := tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "greet.py", "find", "def greet():\n    print(\"Hi\")\n", "replace", "def greet():\n    print(\"Hello\", name)\n"+strings.Repeat("#", 60))}
+	for as, want := range map[look]string{
+		unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",
+		underlined: "   | -    print(\"Hi\")\n                 ^^\n   | +    print(\"Hello\", name)\n                 ^^^^^ ^^^^^^\n",
+		coloured:   "   | \x1b[31m-    print(\"\x1b[7mHi\x1b[27m\")\x1b[0m\n",
+	} {
+		var screen bytes.Buffer
+		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})
+		who.look = as
+		if _, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call}); err != nil {
+			t.Fatal(err)
+		}
+		wantAll(t, "the question", screen.String(), "?? find_and_replace", "path: greet.py", "find (-) and replace (+):", want, "(find ends with a line end, replace does not)")
+	}
+}

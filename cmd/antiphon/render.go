@@ -19,29 +19,35 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
+// Options say where a printer prints, and how. They may change between two events.
+type Options struct {
+	Out, Err io.Writer
+	Colour   bool
+	Look     look // of diffs
+	Plain    bool // standard output is a terminal: remove control characters
+	Hide     func(text string) string
+
+	Waits   waits                  // shows what the run waits for
+	Picture func(name, uri string) // shows an image; it may be nil
+	Shows   bool                   // standard output shows control characters itself
+	Watched bool                   // standard error is a terminal
+	Quiet   bool                   // only warnings and errors are printed
+	Whole   bool                   // show tool outputs in full
+	Folds   bool                   // only the beginning of reasoning is printed
+	Again   bool                   // what is printed happened before
+	Over    bool                   // nobody else says why a run ended
+	Mute    bool                   // do not print the model's text
+	All     bool                   // in a log: also entries that only the loop needs
+}
+
 // printer shows events to a person at a terminal, in one of two layouts. During a
 // run, the model's text goes to standard output as it arrives, and everything else
 // to standard error. A log is shown on standard output, with one row per entry. The
 // methods that print entries serve both layouts: note and tell print only during a
-// run, and row prints only in a log.
+// run, and row prints only in a log. A printer is not safe for concurrent use.
 type printer struct {
-	out, err io.Writer
-	colour   bool
-	look     look // of diffs
-	plain    bool // standard output is a terminal: remove control characters
-	hide     func(text string) string
-	began    time.Time
-
-	screen  waits
-	picture func(name, uri string) // shows an image; it may be nil
-	shows   bool                   // standard output shows control characters itself
-	watched bool                   // standard error is a terminal
-	quiet   bool                   // only warnings and errors are printed
-	whole   bool                   // show tool outputs in full
-	folds   bool                   // only the beginning of reasoning is printed
-	again   bool                   // what is printed happened before
-	over    bool                   // nobody else says why a run ended
-	mute    bool                   // do not print the model's text: see runCommand.Schema
+	Options
+	began time.Time
 
 	heard                      // of the session itself
 	inner    map[string]*heard // of subagents, by session
@@ -62,7 +68,6 @@ type printer struct {
 
 	rows    bool           // print a log in rows
 	full    bool           // with full texts
-	all     bool           // also entries that only the loop needs
 	last    spokenEntry    // the model's last message
 	parts   spokenEntry    // the message that the current reply continues
 	lines   int            // number of lines printed
@@ -74,8 +79,8 @@ type printer struct {
 
 // heard is the state read from a session's entries.
 type heard struct {
-	calls agent.KnownCalls
-	setup session.Setup // the current setup
+	Calls agent.KnownCalls
+	Setup session.Setup // the current setup
 }
 
 // spokenEntry is an assistant message and its entry.
@@ -85,19 +90,32 @@ type spokenEntry struct {
 }
 
 // newPrinter returns a printer for a run.
-func newPrinter(std stdio, env environment) *printer {
-	colour := terminal(std.err) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+func newPrinter(out, err io.Writer, env environment) *printer {
 	return &printer{
-		out: std.out, err: std.err, colour: colour, plain: terminal(std.out), hide: env.Hider(),
-		screen: (*screen)(nil), began: time.Now(), refused: map[string]bool{}, watched: terminal(std.err),
-		inner: map[string]*heard{}, returned: map[string]agent.Progress{},
+		Options: Options{
+			Out: out, Err: err, Colour: coloursOn(err, env), Plain: terminal(out), Hide: env.Hider(),
+			Waits: (*screen)(nil), Watched: terminal(err),
+		},
+		began: time.Now(), refused: map[string]bool{}, inner: map[string]*heard{}, returned: map[string]agent.Progress{},
 	}
 }
 
 // newLogPrinter returns a printer for a log.
-func newLogPrinter(std stdio, env environment, full bool) *printer {
-	colour := terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
-	return &printer{out: std.out, err: std.err, screen: (*screen)(nil), hide: env.Hider(), colour: colour, rows: true, full: full, unshown: map[string]int{}}
+func newLogPrinter(out, err io.Writer, env environment, full bool) *printer {
+	return &printer{
+		Options: Options{Out: out, Err: err, Waits: (*screen)(nil), Hide: env.Hider(), Colour: coloursOn(out, env)},
+		rows:    true, full: full, unshown: map[string]int{},
+	}
+}
+
+// coloursOn reports whether a stream is a terminal that shows colours.
+func coloursOn(stream io.Writer, env environment) bool {
+	return terminal(stream) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"
+}
+
+// begin begins a run: what it used and how long it took is counted from now on.
+func (p *printer) begin() {
+	p.began, p.totals, p.failed, p.Over = time.Now(), agent.Totals{}, 0, false
 }
 
 // recall reads the entries from before the run, without showing them.
@@ -109,8 +127,8 @@ func (p *printer) recall(s *session.Session) {
 
 // passed reads an entry without showing it.
 func (p *printer) passed(e session.Entry) {
-	p.calls.Add(e)
-	p.setup.Apply(e.Body)
+	p.Calls.Add(e)
+	p.Setup.Apply(e.Body)
 }
 
 // show prints one event. The error is standard output's.
@@ -131,7 +149,7 @@ func (p *printer) show(ev agent.Event) error {
 func (p *printer) delta(d agent.Delta) {
 	switch d.Kind {
 	case agent.DeltaText, agent.DeltaRefusal:
-		p.screen.last(modelKey(""), "")
+		p.Waits.last(modelKey(""), "")
 		if p.thought != "" || p.thoughts > 0 {
 			p.reasoning("\n")
 			p.thoughtOut()
@@ -152,7 +170,7 @@ func (p *printer) progress(ev agent.Progress) {
 		p.returned[ev.CallID] = ev
 	case agent.ProgressCompacting:
 		p.tell(dim, "-- making %s shorter, by %s: about %d tokens are too many", plural(ev.Items, "item"), ev.By, ev.Tokens)
-		p.screen.wait("compaction", "a shorter history")
+		p.Waits.wait("compaction", "a shorter history")
 	case agent.ProgressTotals:
 		p.totals = *ev.Totals
 	}
@@ -161,7 +179,7 @@ func (p *printer) progress(ev agent.Progress) {
 // entry prints an entry. In a log, entries that only a run needs are counted instead.
 func (p *printer) entry(e session.Entry) {
 	before := p.lines
-	call, changed := p.calls.Add(e), p.setup.Apply(e.Body)
+	call, changed := p.Calls.Add(e), p.Setup.Apply(e.Body)
 	if call == nil {
 		call = new(agent.KnownCall)
 	}
@@ -175,7 +193,7 @@ func (p *printer) entry(e session.Entry) {
 	}
 	switch kind := session.Kind(e.Body); {
 	case !p.rows || p.lines > before:
-	case p.all:
+	case p.All:
 		text, err := session.AppendEntry(nil, session.Entry{Seq: e.Seq, Body: e.Body})
 		if err != nil {
 			text = []byte(err.Error())
@@ -200,11 +218,11 @@ func (p *printer) said(e session.Entry, call *agent.KnownCall) {
 		p.thoughtOut()
 		if name, ok := plan.EndpointCall(b.Item); ok {
 			_, with := plan.CalledBy(b.Item)
-			p.tell(dim, "-> %s (at the endpoint)", strings.TrimSpace(name+" "+aboutCall(string(with), p.hide)))
+			p.tell(dim, "-> %s (at the endpoint)", strings.TrimSpace(name+" "+aboutCall(string(with), p.Hide)))
 		}
 		p.message(b)
-		if uri := generated(b.Item); uri != "" && p.picture != nil {
-			p.picture("of the model", uri)
+		if uri := generated(b.Item); uri != "" && p.Picture != nil {
+			p.Picture("of the model", uri)
 		}
 	case session.Note:
 		p.row(e.Seq, dim, "note", inWords(b.Item))
@@ -232,14 +250,14 @@ func (p *printer) went(e session.Entry, changed bool) {
 			p.parts = p.last
 		}
 		p.setupRow(e.Seq, changed)
-		p.screen.wait(modelKey(""), asking(&p.setup))
+		p.Waits.wait(modelKey(""), asking(&p.Setup))
 		if p.remark != "" {
 			p.note(yellow, "%s", p.remark)
 			p.remark = ""
 		}
 	case session.TurnEnded:
-		p.row(e.Seq, dim, fmt.Sprintf("turn %d", b.Turn), turnInWords(b, &p.setup, p.full))
-		p.screen.done(modelKey(""))
+		p.row(e.Seq, dim, fmt.Sprintf("turn %d", b.Turn), turnInWords(b, &p.Setup, p.full))
+		p.Waits.done(modelKey(""))
 		p.endLine()
 		p.differs, p.missing = nil, nil
 		if b.Reason != "" { // the run's last line says why it ended
@@ -247,7 +265,7 @@ func (p *printer) went(e session.Entry, changed bool) {
 		}
 	case session.Stopped:
 		p.row(e.Seq, dim, "stopped", strings.ReplaceAll(b.Why, "_", " ")+colon(b.Detail))
-		if p.remark != "" && p.over {
+		if p.remark != "" && p.Over {
 			p.note(yellow, "%s", p.remark)
 		}
 		p.remark = ""
@@ -255,7 +273,7 @@ func (p *printer) went(e session.Entry, changed bool) {
 			p.stopped(b)
 		}
 	case session.Compacted:
-		p.screen.done("compaction")
+		p.Waits.done("compaction")
 		if b.Failure != "" {
 			p.row(e.Seq, red, "as it was", fmt.Sprintf("not compacted by %s: %s", b.By, b.Failure))
 			p.note(yellow, "!! that failed: %s", p.short(b.Failure, 300))
@@ -277,6 +295,13 @@ func (p *printer) went(e session.Entry, changed bool) {
 		}
 	}
 }
+
+const (
+	// atTerminal is where a verdict comes from if the person was asked at this terminal, and so has seen the call.
+	atTerminal = "terminal"
+	// noticeFiles is the kind of the notices by which a chat remembers which files a call changed.
+	noticeFiles = "files_changed"
+)
 
 // internalNotice reports whether only the loop needs a notice. It is not shown to a
 // person who watches a run.
@@ -356,17 +381,17 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 	if !ok {
 		return
 	}
-	call := of.calls.Add(ev.Entry)
-	of.setup.Apply(ev.Body)
+	call := of.Calls.Add(ev.Entry)
+	of.Setup.Apply(ev.Body)
 	if call == nil {
 		call = &agent.KnownCall{Tool: "a call of an earlier run"}
 	}
 	in := strings.Repeat("   ", n.Depth)
 	switch b := ev.Body.(type) {
 	case session.TurnStarted:
-		p.screen.wait(modelKey(n.Session), asking(&of.setup))
+		p.Waits.wait(modelKey(n.Session), asking(&of.Setup))
 	case session.TurnEnded:
-		p.screen.done(modelKey(n.Session))
+		p.Waits.done(modelKey(n.Session))
 	case session.Approval:
 		if !b.Allowed {
 			p.note(yellow, "%s!! %s: %s", in, call.Tool, p.short(b.Reason, 1000))
@@ -391,9 +416,9 @@ func (p *printer) subagent(n agent.SubagentEvent) {
 
 // called prints that a call was started, behind in.
 func (p *printer) called(id string, call *agent.KnownCall, in string) {
-	row := strings.TrimSpace(call.Tool + " " + aboutCall(call.Arguments, p.hide))
+	row := strings.TrimSpace(call.Tool + " " + aboutCall(call.Arguments, p.Hide))
 	p.tell(dim, "%s-> %s", in, row)
-	p.screen.wait(callKey(id), row)
+	p.Waits.wait(callKey(id), row)
 	if p.calling == nil {
 		p.calling = map[string]bool{}
 	}
@@ -406,7 +431,7 @@ func (p *printer) called(id string, call *agent.KnownCall, in string) {
 func (p *printer) ended(id string, call *agent.KnownCall) string {
 	row := call.Tool
 	if p.beside && p.calling[id] {
-		row = strings.TrimSpace(row + " " + aboutCall(call.Arguments, p.hide))
+		row = strings.TrimSpace(row + " " + aboutCall(call.Arguments, p.Hide))
 	}
 	p.rests(id)
 	return row
@@ -414,29 +439,40 @@ func (p *printer) ended(id string, call *agent.KnownCall) string {
 
 // rests says that a call does not go on.
 func (p *printer) rests(id string) {
-	p.screen.done(callKey(id))
+	p.Waits.done(callKey(id))
 	delete(p.calling, id)
 	p.beside = p.beside && len(p.calling) > 0
 }
 
 func (p *printer) text(s string) {
-	if p.plain && !p.shows {
+	if p.Plain && !p.Shows {
 		s = printable(s)
 	}
-	if s == "" || p.mute {
+	if s == "" || p.Mute {
 		return
 	}
-	if _, err := io.WriteString(p.out, s); err != nil && p.writeErr == nil {
+	if _, err := io.WriteString(p.Out, s); err != nil && p.writeErr == nil {
 		p.writeErr = err
 	}
 	p.midLine = !strings.HasSuffix(s, "\n")
 }
 
+// endLine ends the line of the model's text, unless it has ended.
 func (p *printer) endLine() {
 	if p.midLine {
 		p.text("\n")
 	}
 }
+
+// drop ends the line of a text that arrived in pieces and became no entry. The next message is printed in
+// full.
+func (p *printer) drop() {
+	p.endLine()
+	p.spoke = false
+}
+
+// failure returns the first error of standard output.
+func (p *printer) failure() error { return p.writeErr }
 
 // message ends a message's line. It prints a message that arrived without deltas, or
 // with different ones; standard output then has both texts, and ends with the correct
@@ -483,8 +519,8 @@ func (p *printer) answered(b session.CallOutput, call *agent.KnownCall) {
 		p.change(call)
 	}
 	p.output(b.Item, call, b.Failed)
-	if content, err := outputContent(b.Item); err == nil && p.picture != nil {
-		picturesIn(content.Parts, func(uri string) { p.picture("of "+call.Tool, uri) })
+	if content, err := outputContent(b.Item); err == nil && p.Picture != nil {
+		picturesIn(content.Parts, func(uri string) { p.Picture("of "+call.Tool, uri) })
 	}
 }
 
@@ -496,7 +532,7 @@ const maxTail = 3
 // the error is an exit code.
 func (p *printer) output(out item.Item, call *agent.KnownCall, failed bool) {
 	content, err := outputContent(out)
-	if err != nil || p.quiet || !p.whole && !p.watched {
+	if err != nil || p.Quiet || !p.Whole && !p.Watched {
 		return
 	}
 	text := content.Display()
@@ -511,12 +547,12 @@ func (p *printer) output(out item.Item, call *agent.KnownCall, failed bool) {
 		p.tree(lines)
 		return
 	}
-	if hidden := len(lines) - maxTail; !p.whole && hidden > 0 {
+	if hidden := len(lines) - maxTail; !p.Whole && hidden > 0 {
 		lines = lines[hidden:]
 		p.tell(dim, "   | … %s above, which %s shows", plural(hidden, "line"), p.opens())
 	}
 	for _, line := range lines {
-		if line = visible(strings.TrimRight(p.hide(line), "\r")); !p.whole {
+		if line = visible(strings.TrimRight(p.Hide(line), "\r")); !p.Whole {
 			line = clipped(line, 140)
 		}
 		p.tell(dim, "   | %s", line)
@@ -543,7 +579,7 @@ const mostListed = 12
 // tree shows what a folder has.
 func (p *printer) tree(lines []string) {
 	more := 0
-	if !p.whole && len(lines) > mostListed {
+	if !p.Whole && len(lines) > mostListed {
 		lines, more = lines[:mostListed], len(lines)-mostListed
 	}
 	for i, line := range lines {
@@ -551,7 +587,7 @@ func (p *printer) tree(lines []string) {
 		if i == len(lines)-1 && more == 0 {
 			branch = "└ "
 		}
-		p.tell(dim, "   %s%s", branch, shorten(visible(p.hide(line)), 140))
+		p.tell(dim, "   %s%s", branch, shorten(visible(p.Hide(line)), 140))
 	}
 	if more > 0 {
 		p.tell(dim, "   └ … %d more, which %s shows", more, p.opens())
@@ -560,7 +596,7 @@ func (p *printer) tree(lines []string) {
 
 // opens names what shows all of a call.
 func (p *printer) opens() string {
-	if p.shows {
+	if p.Shows {
 		return "Ctrl-O"
 	}
 	return "--show-output"
@@ -573,28 +609,28 @@ const mostChanged = 16
 // change shows the change of files that a call made, unless the person has just seen it in the
 // question about the call.
 func (p *printer) change(call *agent.KnownCall) {
-	if p.quiet || !p.whole && !p.watched {
+	if p.Quiet || !p.Whole && !p.Watched {
 		return
 	}
-	if v := call.Verdict; !p.again && v != nil && v.From == atTerminal && !call.Edited {
+	if v := call.Verdict; !p.Again && v != nil && v.From == atTerminal && !call.Edited {
 		return
 	}
-	arguments := p.hide(call.Arguments)
+	arguments := p.Hide(call.Arguments)
 	lines := changeOf(arguments)
 	if lines == nil {
 		lines = writtenTo(arguments)
 	}
 	more := 0
-	if !p.whole && len(lines) > mostChanged {
+	if !p.Whole && len(lines) > mostChanged {
 		lines, more = lines[:mostChanged], len(lines)-mostChanged
 	}
 	for _, l := range lines {
-		if !p.whole {
+		if !p.Whole {
 			if cut := head(l.text, 140); cut != l.text {
 				l.text = cut + "…"
 			}
 		}
-		for _, row := range l.rows(math.MaxInt, p.look) {
+		for _, row := range l.rows(math.MaxInt, p.Look) {
 			p.line(row)
 		}
 	}
@@ -606,7 +642,7 @@ func (p *printer) change(call *agent.KnownCall) {
 // reasoning shows reasoning, or its summary, line by line as it arrives. An
 // unfinished line is shown in the screen's status line.
 func (p *printer) reasoning(text string) {
-	if !p.watched || p.quiet {
+	if !p.Watched || p.Quiet {
 		return
 	}
 	p.thought += text
@@ -619,11 +655,11 @@ func (p *printer) reasoning(text string) {
 		if line = strings.TrimSpace(visible(line)); line == "" {
 			continue
 		}
-		if p.thoughts++; !p.folds || p.thoughts <= mostThoughts {
+		if p.thoughts++; !p.Folds || p.thoughts <= mostThoughts {
 			p.tell(dim, "   %s", line)
 		}
 	}
-	p.screen.last(modelKey(""), newest(p.hide(p.thought)))
+	p.Waits.last(modelKey(""), newest(p.Hide(p.thought)))
 }
 
 // mostThoughts is the number of lines shown of reasoning that is folded.
@@ -631,7 +667,7 @@ const mostThoughts = 3
 
 // thoughtOut says how much of the reasoning is not shown, when it is over.
 func (p *printer) thoughtOut() {
-	if more := p.thoughts - mostThoughts; p.folds && more > 0 {
+	if more := p.thoughts - mostThoughts; p.Folds && more > 0 {
 		p.tell(dim, "   … %s of reasoning, which --show-output shows", plural(more, "more line"))
 	}
 	p.thoughts = 0
@@ -700,13 +736,13 @@ func (p *printer) itemRow(seq int64, it item.Item, mark string) {
 
 func (p *printer) setupRow(seq int64, changed bool) {
 	if changed && p.rows {
-		p.row(seq, dim, "setup", setupInWords(&p.setup, p.full))
+		p.row(seq, dim, "setup", setupInWords(&p.Setup, p.full))
 	}
 }
 
 // unshownEntries lists the kinds of entries without a row, to explain gaps in the
 // numbers.
-func (p *printer) unshownEntries(std stdio) {
+func (p *printer) unshownEntries() {
 	n := 0
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(p.unshown)) {
@@ -718,7 +754,7 @@ func (p *printer) unshownEntries(std stdio) {
 		if n == 1 {
 			are = "is"
 		}
-		fmt.Fprintf(std.err, "antiphon: %s that only a run needs %s not shown (%s); --all shows all\n", plural(n, "entry"), are, strings.Join(kinds, ", "))
+		fmt.Fprintf(p.Err, "antiphon: %s that only a run needs %s not shown (%s); --all shows all\n", plural(n, "entry"), are, strings.Join(kinds, ", "))
 	}
 }
 
@@ -737,22 +773,22 @@ func (p *printer) row(seq int64, colour, what, text string) {
 		return
 	}
 	p.lines++
-	text = p.hide(text)
+	text = p.Hide(text)
 	if p.full {
 		text = strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
 	} else {
 		text = shorten(text, 110)
 	}
 	what = fmt.Sprintf("%-12s", shorten(what, 30))
-	if p.colour && colour != "" {
+	if p.Colour && colour != "" {
 		what = "\x1b[" + colour + "m" + what + "\x1b[0m"
 	}
-	_, p.writeErr = fmt.Fprintf(p.out, "%6d  %s %s\n", seq, what, text)
+	_, p.writeErr = fmt.Fprintf(p.Out, "%6d  %s %s\n", seq, what, text)
 }
 
 // tell prints a note that a quiet run leaves out.
 func (p *printer) tell(colour, format string, args ...any) {
-	if !p.quiet {
+	if !p.Quiet {
 		p.note(colour, format, args...)
 	}
 }
@@ -764,8 +800,8 @@ func (p *printer) note(colour, format string, args ...any) {
 	if p.rows {
 		return
 	}
-	s := unbroken(p.hide(fmt.Sprintf(format, args...)))
-	if p.colour {
+	s := unbroken(p.Hide(fmt.Sprintf(format, args...)))
+	if p.Colour {
 		s = "\x1b[" + colour + "m" + s + "\x1b[0m"
 	}
 	p.line(s)
@@ -773,12 +809,12 @@ func (p *printer) note(colour, format string, args ...any) {
 
 // line prints a line that is ready for the terminal on standard error.
 func (p *printer) line(s string) {
-	if p.plain {
+	if p.Plain {
 		p.endLine()
 	}
-	fmt.Fprintln(p.err, s)
+	fmt.Fprintln(p.Err, s)
 }
 
 // short returns foreign text on one line, without the keys of the environment. Keys
 // are hidden before the text is cut, because part of a key would not be found.
-func (p *printer) short(s string, limit int) string { return shorten(p.hide(s), limit) }
+func (p *printer) short(s string, limit int) string { return shorten(p.Hide(s), limit) }

@@ -134,7 +134,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		}
 	}
 	if _, err := pictureWay(env); err != nil {
-		return err
+		return usage(err)
 	}
 	cfg, err := c.config(env)
 	if err != nil {
@@ -208,19 +208,19 @@ func (c *runCommand) unopened(err error) error {
 }
 
 // notify prints notices, and shows what is waited for.
-func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
+func (c *runCommand) notify(std stdio, below waits) func(host.Notice) {
 	const inside = "agent in a message"
 	c.unheld = cmp.Or(c.unheld, new(atomic.Bool))
 	return func(n host.Notice) {
 		switch n.Kind {
 		case host.NoticeWaiting:
-			show.wait(n.Text, n.Text)
+			below.wait(n.Text, n.Text)
 			return
 		case host.NoticeReady:
-			show.done(n.Text)
+			below.done(n.Text)
 			return
 		case host.NoticeAsked:
-			show.done(inside)
+			below.done(inside)
 			return
 		case host.NoticeNearName, host.NoticeKept:
 			if c.unnamed {
@@ -232,7 +232,7 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 			c.refused.name(n.Tool, true, "")
 		case host.NoticeServer:
 			if n.Server.Kind == mcpbridge.Progress {
-				show.last(callKey(n.Server.Call.ID), n.Text)
+				below.last(callKey(n.Server.Call.ID), n.Text)
 				return
 			}
 		}
@@ -240,7 +240,7 @@ func (c *runCommand) notify(std stdio, show waits) func(host.Notice) {
 			fmt.Fprintln(std.err, noticeText(n)+printable(c.whatNext(n)))
 		}
 		if n.Kind == host.NoticeAsking {
-			show.wait(inside, "the agent "+filepath.Base(n.File))
+			below.wait(inside, "the agent "+filepath.Base(n.File))
 		}
 	}
 }
@@ -272,14 +272,14 @@ func (c *runCommand) whatNext(n host.Notice) string {
 func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != ""
 	if !c.JSON && !c.Quiet {
-		c.screen, std = newScreen(std, env, c.Plain)
+		c.screen, std = onScreen(std, env, c.Plain)
 	}
 	if !terminal(std.in) || !terminal(std.err) || c.JSON {
 		return std, nil
 	}
 	who := newPerson(std)
 	if c.screen != nil {
-		who.look, who.columns = lookOf(c.screen.colour, c.screen.plain), func() int { columns, _ := c.screen.size(); return columns }
+		who.look, who.columns = c.screen.look(), c.screen.columns
 	}
 	return std, who
 }
@@ -309,10 +309,10 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 
 // play runs the agent and shows its events.
 func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, prompt asked) error {
-	p := newPrinter(std, env)
-	p.screen, p.quiet, p.whole, p.mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
-	p.colour = p.colour && !c.Plain
-	p.look = lookOf(p.colour, c.Plain || env["TERM"] == "dumb")
+	p := newPrinter(std.out, std.err, env)
+	p.Waits, p.Quiet, p.Whole, p.Mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
+	p.Colour = p.Colour && !c.Plain
+	p.Look = lookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
 	p.recall(h.Session)
 	show := p.show
@@ -356,11 +356,11 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 		return waiting(std, waits)
 	}
 	if c.Schema != "" && !c.JSON && stopped.Why == string(agent.StopEndTurn) {
-		p.mute = false
+		p.Mute = false
 		p.text(strings.TrimSpace(h.Result().Answer))
 		p.endLine()
-		if p.writeErr != nil {
-			return p.writeErr
+		if err := p.failure(); err != nil {
+			return err
 		}
 	}
 	refused.unrecorded = c.unheld.Load()
@@ -479,4 +479,11 @@ func (c *runCommand) verdict(s session.Stopped, refused unapproved) error {
 		return &exitError{exitLimit, fmt.Errorf("stopped on request%s%s", colon(s.Detail), again)}
 	}
 	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}
+}
+
+// depicts has the images of tools and of the model drawn below their rows, if these go to a terminal, and the answer too.
+func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p *printer) {
+	if terminal(std.out) {
+		p.depictOn(ctx, c.screen, env)
+	}
 }

@@ -65,12 +65,12 @@ const (
 // newScreen returns a screen for the terminal on standard error, and the streams to
 // write to from then on. If standard error is not a terminal, it returns nil and the
 // given streams.
-func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
-	if !terminal(std.err) {
-		return nil, std
+func newScreen(out, err io.Writer, env environment, plain bool) (s *screen, toOut, toErr io.Writer) {
+	file, isFile := err.(*os.File)
+	if !isFile || !terminal(file) {
+		return nil, out, err
 	}
-	file := std.err.(*os.File)
-	s := &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
+	s = &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
 	s.colour = !s.plain && env["NO_COLOR"] == ""
 	s.size = func() (columns, rows int) {
 		columns, rows, err := term.GetSize(int(file.Fd()))
@@ -79,12 +79,27 @@ func newScreen(std stdio, env environment, plain bool) (*screen, stdio) {
 		}
 		return columns, rows
 	}
-	std.err = &onScreen{s, file}
-	if out, ok := std.out.(*os.File); ok && terminal(out) {
-		std.out = &onScreen{s, out}
+	toOut, toErr = out, &above{s, file}
+	if file, ok := out.(*os.File); ok && terminal(file) {
+		toOut = &above{s, file}
 	}
 	go s.run()
-	return s, std
+	return s, toOut, toErr
+}
+
+// look returns how the screen marks changed words.
+func (s *screen) look() look { return lookOf(s.colour, s.plain) }
+
+// columns returns the width of the screen.
+func (s *screen) columns() int {
+	columns, _ := s.size()
+	return columns
+}
+
+// terminal reports whether a stream is a terminal.
+func terminal(stream any) bool {
+	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file behind the status line
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // widthOf returns the width of the terminal that a stream goes to, or 80.
@@ -97,14 +112,14 @@ func widthOf(w io.Writer) int {
 	return 80
 }
 
-// onScreen is a stream to the terminal.
-type onScreen struct {
+// above is a stream to the terminal, above the status lines.
+type above struct {
 	screen *screen
 	file   *os.File
 }
 
 // Write removes the status lines first.
-func (w *onScreen) Write(b []byte) (int, error) {
+func (w *above) Write(b []byte) (int, error) {
 	s := w.screen
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +131,7 @@ func (w *onScreen) Write(b []byte) (int, error) {
 }
 
 // Fd implements the interface that [terminal] needs.
-func (w *onScreen) Fd() uintptr { return w.file.Fd() }
+func (w *above) Fd() uintptr { return w.file.Fd() }
 
 func (s *screen) run() {
 	defer close(s.over)

@@ -5,12 +5,9 @@ package main
 
 import (
 	"database/sql"
-	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
@@ -62,42 +59,6 @@ func TestStatusLine(t *testing.T) {
 	raw := term.written(t)
 	if strings.Contains(raw, "\x1b]0;") || strings.Contains(raw, "\x1b[2J") {
 		t.Errorf("escapes of the tool reach the terminal: %q", raw)
-	}
-}
-
-// U4: each of several waits has a line, as in a chat; on a low screen, and of many, the newest, with the number
-// of the others. All of them go when something is printed.
-func TestStatusLines(t *testing.T) {
-	for _, c := range []struct {
-		waits, rows int
-		want        string
-	}{
-		{1, 24, "… call 1, 9s"},
-		{3, 24, "… call 1, 9s\n… call 2, 9s\n… call 3, 9s"},
-		{6, 24, "… call 3, 9s (and 2 more)\n… call 4, 9s\n… call 5, 9s\n… call 6, 9s"},
-		{3, 5, "… call 3, 9s (and 2 more)"},
-	} {
-		file, err := os.Create(filepath.Join(t.TempDir(), "screen"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		now := time.Now()
-		s := &screen{to: file, size: func() (int, int) { return 80, c.rows }}
-		for n := range c.waits {
-			s.waits = append(s.waits, wait{what: fmt.Sprintf("call %d", n+1), began: now.Add(-9 * time.Second)})
-		}
-		s.draw(now)
-		s.erase()
-		want := c.want + "\r\x1b[J"
-		if up := strings.Count(c.want, "\n"); up > 0 {
-			want = c.want + fmt.Sprintf("\x1b[%dA\r\x1b[J", up)
-		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got := read(t, file.Name()); got != want {
-			t.Errorf("%d waits on %d rows: %q, want %q", c.waits, c.rows, got, want)
-		}
 	}
 }
 
@@ -237,19 +198,4 @@ func TestAnsweredTwice(t *testing.T) {
 	term.until(t, "(1 line was typed before this question: not taken as its answer)")
 	term.keys(t, "n", "Enter")
 	wantAll(t, "the screen", term.until(t, "[exit code 0]"), "1 call, 1 refused")
-}
-
-// What a person cannot see is shown by its number: the list is of what is
-// printable.
-func TestVisible(t *testing.T) {
-	for text, want := range map[string]string{
-		"plain é 世界 👍 «ok»":                  "plain é 世界 👍 «ok»",
-		"a\u200bb\u2060c\ufeffd\u202ee":      "a<U+200B>b<U+2060>c<U+FEFF>d<U+202E>e",
-		"\x1b[31m\x07\u00ad\u00a0":           "<U+001B>[31m<U+0007><U+00AD><U+00A0>",
-		"\u3164\u115f\u2800\ufe0f\U000e0041": "<U+3164><U+115F><U+2800><U+FE0F><U+E0041>",
-	} {
-		if got := visible(text); got != want {
-			t.Errorf("visible(%q) = %q, want %q", text, got, want)
-		}
-	}
 }

@@ -235,14 +235,6 @@ type account struct {
 	Models []string       `json:"models,omitempty"`
 }
 
-// tokens are token counts as reported by the endpoint.
-type tokens struct {
-	Input  int64 `json:"input"`
-	Cached int64 `json:"cached"`
-	Output int64 `json:"output"`
-	Total  int64 `json:"total"`
-}
-
 // Run prints the information.
 func (c *infoCommand) Run(ctx context.Context, std stdio, env environment, all *sessionsCommand) error {
 	return all.with(ctx, env, c.Session, func(store keeper, info session.Info) error {

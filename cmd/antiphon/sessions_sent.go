@@ -114,7 +114,7 @@ func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, al
 	if all.JSON {
 		return all.printJSON(std, asSent{request, account})
 	}
-	return newLogPrinter(std, env, c.Full).account(account, request)
+	return printReport(newLogPrinter(std.out, std.err, env, c.Full), account, request)
 }
 
 // preview returns the next request of the session's agent, and the session in its
@@ -150,8 +150,8 @@ func gone(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// account prints the disposition of each item, and a summary.
-func (p *printer) account(a *session.InputReport, request *api.Request) error {
+// printReport prints the disposition of each item, and a summary.
+func printReport(p *printer, a *session.InputReport, request *api.Request) error {
 	for _, l := range a.Log {
 		colour := green
 		switch l.Disposition {
@@ -170,14 +170,14 @@ func (p *printer) account(a *session.InputReport, request *api.Request) error {
 	for _, c := range a.Compactions {
 		p.row(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))
 	}
-	if p.writeErr != nil {
-		return p.writeErr
+	if err := p.failure(); err != nil {
+		return err
 	}
 	model := request.Model
 	if model == "" {
 		model = "no model named"
 	}
-	_, err := fmt.Fprintf(p.out, "\nThe next request: %s, %s, %s of input, %s.\n", printable(model), plural(len(a.Request), "item"), bytesOf(int64(request.Input.Size())), plural(len(request.Tools), "tool"))
+	_, err := fmt.Fprintf(p.Out, "\nThe next request: %s, %s, %s of input, %s.\n", printable(model), plural(len(a.Request), "item"), bytesOf(int64(request.Input.Size())), plural(len(request.Tools), "tool"))
 	return err
 }
 

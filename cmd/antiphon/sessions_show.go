@@ -54,8 +54,8 @@ func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *
 }
 
 func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, entries func(func(session.Entry, error) bool)) error {
-	p := newLogPrinter(std, env, c.Full)
-	p.all = c.All
+	p := newLogPrinter(std.out, std.err, env, c.Full)
+	p.All = c.All
 	var line []byte
 	for e, err := range entries {
 		if err != nil {
@@ -71,7 +71,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 		}
 	}
 	if !all.JSON {
-		p.unshownEntries(std)
+		p.unshownEntries()
 	}
 	return nil
 }

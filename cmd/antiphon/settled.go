@@ -59,8 +59,8 @@ func (c *runCommand) showStored(std stdio, env environment, last host.Reply) err
 	if stop.Why != string(agent.StopEmptyReply) && !c.Quiet {
 		fmt.Fprintln(std.err, "antiphon: the question has been answered already, so nothing is sent; this is the stored answer")
 	}
-	p := newPrinter(std, env)
-	p.quiet = c.Quiet
+	p := newPrinter(std.out, std.err, env)
+	p.Quiet = c.Quiet
 	c.depicts(context.Background(), std, env, p)
 	show := p.show
 	if c.JSON {

@@ -249,6 +249,14 @@ func shellText(outputs []item.ShellOutput) string {
 	return b.String()
 }
 
+// tokens are token counts as reported by the endpoint.
+type tokens struct {
+	Input  int64 `json:"input"`
+	Cached int64 `json:"cached"`
+	Output int64 `json:"output"`
+	Total  int64 `json:"total"`
+}
+
 // usedText describes the usage, including subagents, and the cost if prices are
 // known.
 func usedText(all, nested agent.Usage, own tokens) string {
