@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
@@ -44,7 +45,7 @@ type person struct {
 	// types reports whether a person types the lines and so may type before a
 	// question is shown.
 	types   bool
-	look    look
+	look    show.Look
 	columns func() int // width of the terminal; nil means that of err
 
 	// edits opens a text in an editor, or fails with tui.ErrNoEditor. It may be nil.
@@ -59,7 +60,7 @@ type person struct {
 }
 
 func newPerson(std stdio) *person {
-	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), turn: make(chan struct{}, 1), types: terminal(std.in)}
+	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), turn: make(chan struct{}, 1), types: show.IsTerminal(std.in)}
 }
 
 const (
@@ -169,18 +170,18 @@ func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.De
 	if q.Allows(p.liked...) { // several rules together allow a command
 		return byPerson(agent.Decision{Allow: true}, before), nil
 	}
-	s := asRun(q.Call, q.Command, q.Sandbox).of(q.Annotations.Origin.Of).fails(q.Problem)
+	s := show.Asked(q.Call, q.Command, q.Sandbox).Of(q.Annotations.Origin.Of).Fails(q.Problem)
 	v, err := p.answer(ctx, q, s)
 	if others := new(agent.AnsweredError); err != nil && errors.As(context.Cause(ctx), &others) {
 		fmt.Fprintln(p.err, "   "+saidBy(others.Answer))
 	}
 	// Nobody can allow a call before all of it was shown.
-	v.Shown = s.whole(q.Reason) + about(q, remembered(q), 0).text(runIt)
+	v.Shown = s.Whole(q.Reason) + about(q, remembered(q), 0).text(runIt)
 	return v, err
 }
 
 // answer shows a call and asks the person.
-func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (agent.Decision, error) {
+func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Shown) (agent.Decision, error) {
 	call, rules := q.Call, remembered(q)
 	p.unasked()
 	hidden := p.present(s, q.Reason)
@@ -206,14 +207,14 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s shown) (
 		}
 		switch answer {
 		case "s", "show":
-			for _, row := range s.rows(p.width(), p.look) {
+			for _, row := range s.Rows(p.width(), p.look) {
 				fmt.Fprintln(p.err, row)
 			}
 			hidden = 0
 		case "y", "yes":
-			return byPerson(agent.Decision{Allow: true}, atTerminal), nil
+			return byPerson(agent.Decision{Allow: true}, show.AtTerminal), nil
 		case "n", "no":
-			return byPerson(agent.Decision{Reason: host.Refusal(rest)}, atTerminal), nil
+			return byPerson(agent.Decision{Reason: host.Refusal(rest)}, show.AtTerminal), nil
 		case "a", "always":
 			if rules.always != nil {
 				return p.like(*rules.always), nil
@@ -255,25 +256,25 @@ func remembered(q agent.ApprovalRequest) (r rememberable) {
 }
 
 // present shows a call, and why it is asked about, and returns the number of its hidden rows.
-func (p *person) present(s shown, why string) (hidden int) {
-	title := "?? " + s.title
-	if p.look == coloured {
-		title = "\x1b[" + yellow + "m" + title + "\x1b[0m"
+func (p *person) present(s show.Shown, why string) (hidden int) {
+	title := "?? " + s.Title
+	if p.look == show.Coloured {
+		title = "\x1b[" + show.Yellow + "m" + title + "\x1b[0m"
 	}
-	rows, hidden := folded(s.rows(p.width(), p.look))
+	rows, hidden := show.Folded(s.Rows(p.width(), p.look))
 	fmt.Fprintln(p.err, title)
 	for _, row := range rows {
 		fmt.Fprintln(p.err, row)
 	}
 	if why != "" {
-		fmt.Fprintln(p.err, "   "+wrapped("asked because "+visible(why), p.width()-4, "   "))
+		fmt.Fprintln(p.err, "   "+show.Wrap("asked because "+show.Visible(why), p.width()-4, "   "))
 	}
 	return hidden
 }
 
 func (p *person) width() int {
 	if p.columns == nil {
-		return widthOf(p.err)
+		return show.WidthOf(p.err)
 	}
 	return p.columns()
 }
@@ -289,12 +290,12 @@ func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
 	list := answers{{"y", "run it, once"}, {"n", "do not run it; words after n tell the model why"}}
 	add := func(letter, does string) { list = append(list, choice{letter, does}) }
 	if hidden > 0 {
-		add("s", fmt.Sprintf("show the %s that are hidden", plural(hidden, "line")))
+		add("s", fmt.Sprintf("show the %s that are hidden", show.Plural(hidden, "line")))
 	}
 	const later = "run it, and do not ask again in this conversation about "
 	if rules.like != nil {
 		like := likeness(*rules.like)
-		if strings.HasPrefix(like, exactly) && len(like) > 2*shortCall {
+		if strings.HasPrefix(like, exactly) && len(like) > 2*show.ShortCall {
 			like = "exactly this call, as it is shown above"
 		}
 		add("l", later+like+profileOf(*rules.like))
@@ -304,7 +305,7 @@ func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
 		if q.Sandbox != "" && !strings.HasPrefix(q.Sandbox, sandbox.NameFull) {
 			within = " that stays in this sandbox"
 		}
-		add("a", later+"any call of "+visible(q.Call.Name)+within)
+		add("a", later+"any call of "+show.Visible(q.Call.Name)+within)
 	}
 	add("e", "run it with other arguments, which you type")
 	return list
@@ -313,7 +314,7 @@ func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
 // rows returns a row for each answer, wrapped at a width.
 func (a answers) rows(columns int) (rows []string) {
 	for _, one := range a {
-		rows = append(rows, "   "+wrapped(one.letter+": "+one.does, columns-4, "      "))
+		rows = append(rows, "   "+show.Wrap(one.letter+": "+one.does, columns-4, "      "))
 	}
 	return rows
 }
@@ -352,7 +353,7 @@ func have(hidden int) string {
 // like allows a call and the calls that a rule covers.
 func (p *person) like(rule session.Rule) agent.Decision {
 	p.liked = append(p.liked, rule)
-	return byPerson(agent.Decision{Allow: true, Remember: &rule}, atTerminal)
+	return byPerson(agent.Decision{Allow: true, Remember: &rule}, show.AtTerminal)
 }
 
 const thePerson = "the person at the terminal"
@@ -362,13 +363,13 @@ func saidBy(a session.Approval) string {
 	said := "no"
 	switch {
 	case a.Decided == session.DeciderUnanswered:
-		return "nobody answered" + visible(session.DecidedBy("", a.From, ""))
+		return "nobody answered" + show.Visible(session.DecidedBy("", a.From, ""))
 	case a.Allowed && a.Edited != "":
 		said = "yes, with other arguments"
 	case a.Allowed:
 		said = "yes"
 	}
-	return "answered" + visible(session.DecidedBy(a.By, a.From, a.Rule)) + ": " + said
+	return "answered" + show.Visible(session.DecidedBy(a.By, a.From, a.Rule)) + ": " + said
 }
 
 // accountName returns the name of the user's account, for those who read elsewhere what this
@@ -404,9 +405,9 @@ func profileOf(rule session.Rule) string {
 	case sandbox.NameNetwork:
 		return ", with the network"
 	case sandbox.NameHosts:
-		return ", with the network to " + visible(hosts)
+		return ", with the network to " + show.Visible(hosts)
 	}
-	return ", with the sandbox profile " + visible(of)
+	return ", with the sandbox profile " + show.Visible(of)
 }
 
 const exactly = "exactly this: "
@@ -416,13 +417,13 @@ func likeness(rule session.Rule) string {
 	words := rule.Prefix
 	switch {
 	case rule.Arguments != "":
-		return visible(exactly + rule.Arguments)
+		return show.Visible(exactly + rule.Arguments)
 	case len(words) == 0:
-		return visible("paths under " + rule.Under)
+		return show.Visible("paths under " + rule.Under)
 	case words[len(words)-1] == session.KnownOptions:
-		return visible(trust.CommandLine(words[:len(words)-1]...) + " with options known to be harmless")
+		return show.Visible(trust.CommandLine(words[:len(words)-1]...) + " with options known to be harmless")
 	}
-	return visible(exactly + trust.CommandLine(words...))
+	return show.Visible(exactly + trust.CommandLine(words...))
 }
 
 // edit asks for other arguments. It reports false if the input cannot be meant as
@@ -431,7 +432,7 @@ func likeness(rule session.Rule) string {
 func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, done bool, err error) {
 	line, edited, err := p.edited(call)
 	if err != nil {
-		fmt.Fprintln(p.err, "   the editor: "+visible(err.Error()))
+		fmt.Fprintln(p.err, "   the editor: "+show.Visible(err.Error()))
 		return v, false, nil
 	}
 	ok := true
@@ -452,7 +453,7 @@ func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, do
 		fmt.Fprintln(p.err, "   that is not JSON, which arguments are, such as "+`{"path":"a.txt"}`)
 		return v, false, nil
 	}
-	return byPerson(agent.Decision{Allow: true, Arguments: line}, atTerminal), true, nil
+	return byPerson(agent.Decision{Allow: true, Arguments: line}, show.AtTerminal), true, nil
 }
 
 // edited opens the arguments of a call in the person's editor, and returns what they became, or "" if
@@ -492,10 +493,10 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 	defer done()
 	p.unasked()
 	for line := range strings.Lines(q.Text) {
-		fmt.Fprintf(p.err, "?? %s\n", visible(strings.TrimRight(line, "\n")))
+		fmt.Fprintf(p.err, "?? %s\n", show.Visible(strings.TrimRight(line, "\n")))
 	}
 	for i, choice := range q.Choices {
-		fmt.Fprintf(p.err, "   %d. %s\n", i+1, visible(choice))
+		fmt.Fprintf(p.err, "   %d. %s\n", i+1, show.Visible(choice))
 	}
 	fmt.Fprint(p.err, "   your answer: ")
 	line, ok, err := p.text(ctx)
@@ -514,20 +515,20 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 // waiting lists the calls that wait for an approval.
 func waiting(std stdio, wanted []agent.PendingApproval) error {
 	for _, p := range wanted {
-		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", shorten(p.Tool, 100), shorten(p.Arguments, 1000), shorten(p.CallID, 100))
+		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", show.Shorten(p.Tool, 100), show.Shorten(p.Arguments, 1000), show.Shorten(p.CallID, 100))
 		if p.Of != "" {
-			fmt.Fprintf(std.err, "   a tool of %s\n", shorten(visible(p.Of), 1000))
+			fmt.Fprintf(std.err, "   a tool of %s\n", show.Shorten(show.Visible(p.Of), 1000))
 		}
 		if p.Command != nil {
-			fmt.Fprintf(std.err, "   runs: %s\n", shorten(visible(trust.CommandLine(p.Command...)), 1000))
+			fmt.Fprintf(std.err, "   runs: %s\n", show.Shorten(show.Visible(trust.CommandLine(p.Command...)), 1000))
 		}
 		if p.Sandbox != "" {
-			fmt.Fprintf(std.err, "   %s\n", inSandbox(p.Sandbox))
+			fmt.Fprintf(std.err, "   %s\n", show.InSandbox(p.Sandbox))
 		}
 	}
 	wait := "wait"
 	if len(wanted) == 1 {
 		wait = "waits"
 	}
-	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: answer by antiphon sessions approve, if it is a session, or write the answers into a file, and run it again with --approve-from FILE", plural(len(wanted), "call"), wait)}
+	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: answer by antiphon sessions approve, if it is a session, or write the answers into a file, and run it again with --approve-from FILE", show.Plural(len(wanted), "call"), wait)}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -187,14 +188,14 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment) (l
 		list = append(list, info)
 	}
 	for i, info := range list {
-		fmt.Fprintf(std.err, "%3d. %s  %s  %s%s\n", i+1, when(info.Updated), visible(cmp.Or(info.Name, info.ID)), shorten(visible(env.Hide(info.Title)), 60), busyWith(ctx, k, info))
+		fmt.Fprintf(std.err, "%3d. %s  %s  %s%s\n", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID)), show.Shorten(show.Visible(env.Hide(info.Title)), 60), busyWith(ctx, k, info))
 	}
 	return list, nil
 }
 
 // choose asks the person which session of the file to continue.
 func (c *runCommand) choose(ctx context.Context, std stdio, env environment) (err error) {
-	if !terminal(std.in) || !terminal(std.err) {
+	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) {
 		return usage(errors.New("-r asks at a terminal; antiphon sessions list lists the sessions, and --session NAME continues one"))
 	}
 	list, err := c.choices(ctx, std, env)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -26,7 +27,7 @@ type attached struct {
 	store keeper // nil if the session is at a server
 	src   source
 	info  session.Info
-	show  *printer
+	show  *show.Printer
 
 	shown    int64                   // the number of the last entry that was shown
 	began    bool                    // a run is under way, as far as passes was told
@@ -68,14 +69,14 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	if err != nil {
 		return err
 	}
-	p := newPrinter(std.out, std.err, env)
+	p := show.NewPrinter(std.out, std.err, env)
 	p.Waits, p.Quiet, p.Whole = c.screen, c.Quiet, c.ShowOutput
 	p.Colour = p.Colour && !c.Plain
-	p.Look = lookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
+	p.Look = show.LookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
 	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
-	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", printable(info.ID), printable(holderOf(busy)))
+	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", show.Printable(info.ID), show.Printable(holderOf(busy)))
 	if c.Prompt == "-" { // standard input is the terminal, where the person goes on
 		c.Prompt = ""
 	}
@@ -143,7 +144,7 @@ func (a *attached) say(ctx context.Context, said ...item.Item) error {
 		return err
 	}
 	a.delivers++
-	a.show.endLine()
+	a.show.EndLine()
 	fmt.Fprintln(a.std.err, "   (said: the run takes it with its next request)")
 	return nil
 }
@@ -208,9 +209,9 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 
 // left says that the run goes on without the person.
 func (a *attached) left(ctx context.Context, err error) error {
-	a.show.endLine()
+	a.show.EndLine()
 	if err == nil || ctx.Err() != nil || errors.Is(err, agent.ErrNobody) {
-		fmt.Fprintf(a.std.err, "antiphon: left %s, which runs on\n", printable(a.info.ID))
+		fmt.Fprintf(a.std.err, "antiphon: left %s, which runs on\n", show.Printable(a.info.ID))
 		return nil
 	}
 	return err
@@ -230,7 +231,7 @@ func (a *attached) take(ev agent.Event) error {
 	switch b := e.Body.(type) {
 	case session.InputItem:
 		if m, err := item.As[item.Message](b.Item); err == nil && !b.Own {
-			a.show.tell(dim, "<< %s", a.show.short(m.Content.Display(), 1000))
+			a.show.Tell(show.Dim, "<< %s", a.show.Short(m.Content.Display(), 1000))
 		}
 	case session.ApprovalAsked:
 		a.asks = append(a.asks, agent.PendingApproval{Session: a.info.ID, Number: b.Number, CallID: b.CallID, Tool: b.Tool, Arguments: b.Arguments, Custom: b.Custom, Reason: b.Reason, Rules: b.Rules})
@@ -247,21 +248,21 @@ func (a *attached) take(ev agent.Event) error {
 	case session.Stopped:
 		a.stopped = &b
 	}
-	return a.show.show(e)
+	return a.show.Show(e)
 }
 
 // takePiece shows a piece of a message that has no entry yet.
 func (a *attached) takePiece(d agent.Delta) error {
 	if a.behind || a.live.Len()+len(d.Text) > mostUnsettled {
 		if !a.behind {
-			a.show.endLine()
+			a.show.EndLine()
 			fmt.Fprintln(a.std.err, "   (the message is long: its rest is shown when it is complete)")
 		}
 		a.behind = true
 		return nil
 	}
 	a.live.WriteString(d.Text)
-	return a.show.show(d)
+	return a.show.Show(d)
 }
 
 // settle ends a text that was shown before its entry: what the entry has more is added, and a
@@ -275,7 +276,7 @@ func (a *attached) settle(e agent.Recorded) {
 			return
 		}
 		if rest, same := strings.CutPrefix(m.Content.Display(), live); same && live != "" {
-			a.show.text(rest)
+			a.show.Text(rest)
 			a.live.Reset()
 			a.behind = false
 			return
@@ -286,7 +287,7 @@ func (a *attached) settle(e agent.Recorded) {
 	}
 	a.live.Reset()
 	if a.behind = false; live != "" {
-		a.show.drop()
+		a.show.Drop()
 	}
 }
 
@@ -311,7 +312,7 @@ func (a *attached) askNext(ctx context.Context) error {
 		return nil // it was answered by now
 	}
 	a.asked[key] = true
-	a.show.endLine()
+	a.show.EndLine()
 	d, err := askBeside(ctx, a.who, a.src, p)
 	if errors.Is(err, errAnswered) {
 		return nil
@@ -321,7 +322,7 @@ func (a *attached) askNext(ctx context.Context) error {
 	}
 	err = a.src.answer(ctx, p, d)
 	if errors.Is(err, agent.ErrDecided) || errors.As(err, new(*server.Error)) {
-		fmt.Fprintf(a.std.err, "   %s\n", visible(err.Error()))
+		fmt.Fprintf(a.std.err, "   %s\n", show.Visible(err.Error()))
 		return nil
 	}
 	return err
@@ -341,7 +342,7 @@ func (a *attached) look(ctx context.Context) (gone bool, err error) {
 
 // ended says how the run of the holder ended, and what waits for the next one.
 func (a *attached) ended(ctx context.Context, s *session.Session) error {
-	a.show.endLine()
+	a.show.EndLine()
 	waits := 0
 	for _, err := range s.Deliveries(ctx) {
 		if err != nil {
@@ -350,7 +351,7 @@ func (a *attached) ended(ctx context.Context, s *session.Session) error {
 		waits++
 	}
 	if a.delivers > 0 && waits > 0 {
-		fmt.Fprintf(a.std.err, "antiphon: the run has ended before it took %s; run it again to go on with that\n", plural(waits, "delivery"))
+		fmt.Fprintf(a.std.err, "antiphon: the run has ended before it took %s; run it again to go on with that\n", show.Plural(waits, "delivery"))
 	}
 	switch {
 	case a.stopped == nil:

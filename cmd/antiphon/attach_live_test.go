@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/sessions"
 	"github.com/antiphon-go/antiphon/session"
@@ -36,7 +37,7 @@ func TestLiveTextIsShownOnce(t *testing.T) {
 		"whole\nnext\n":   {says("whole"), piece("ne"), piece("xt"), says("next")},
 	} {
 		var out bytes.Buffer
-		a := &attached{show: newPrinter(&out, io.Discard, environment{})}
+		a := &attached{show: show.NewPrinter(&out, io.Discard, environment{})}
 		for _, ev := range events {
 			if err := a.take(ev); err != nil {
 				t.Error(err)
@@ -54,7 +55,7 @@ func TestLiveTextHasLimit(t *testing.T) {
 	piece := strings.Repeat("x", mostUnsettled/4)
 	var out, errs bytes.Buffer
 	std := stdio{out: &out, err: &errs}
-	a := &attached{std: std, show: newPrinter(std.out, std.err, environment{})}
+	a := &attached{std: std, show: show.NewPrinter(std.out, std.err, environment{})}
 	for range 8 {
 		if err := a.take(agent.Delta{Kind: agent.DeltaText, Text: piece}); err != nil {
 			t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -148,7 +149,7 @@ func (c *auditShowCommand) session(ctx context.Context, env environment, log *au
 			return info.ID, nil
 		}
 	}
-	return "", usage(fmt.Errorf("--session: no record is about a session with the id %s, and no session with that name was found: %w", printable(c.Session), err))
+	return "", usage(fmt.Errorf("--session: no record is about a session with the id %s, and no session with that name was found: %w", show.Printable(c.Session), err))
 }
 
 // belongsTo reports whether a record is about a session or one of its subagents.
@@ -179,10 +180,10 @@ func pastTime(text string, now time.Time) (time.Time, error) {
 
 // recordText describes a record for people.
 func recordText(r *audit.Record) string {
-	words := []string{r.At.Local().Format("2006-01-02 15:04:05"), fmt.Sprintf("%-10s", visible(string(r.Kind)))}
+	words := []string{r.At.Local().Format("2006-01-02 15:04:05"), fmt.Sprintf("%-10s", show.Visible(string(r.Kind)))}
 	add := func(format, text string) {
 		if text != "" {
-			words = append(words, fmt.Sprintf(format, visible(text)))
+			words = append(words, fmt.Sprintf(format, show.Visible(text)))
 		}
 	}
 	brief := func(hash string) string { return hash[:min(len(hash), 12)] }
@@ -215,7 +216,7 @@ func recordText(r *audit.Record) string {
 	}
 	text := strings.Join(words, "  ")
 	for _, p := range r.Powers {
-		text += "\n                      " + visible(p.String())
+		text += "\n                      " + show.Visible(p.String())
 	}
 	return text
 }
@@ -225,9 +226,9 @@ func recordText(r *audit.Record) string {
 func commandText(command []string) string {
 	list, err := json.Marshal(command, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return visible(strings.Join(command, " ")) // a list of texts is always JSON
+		return show.Visible(strings.Join(command, " ")) // a list of texts is always JSON
 	}
-	return visible(string(list))
+	return show.Visible(string(list))
 }
 
 // auditVerifyCommand is antiphon audit verify.
@@ -257,7 +258,7 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 	}
 	for _, head := range c.Head {
 		if !isHash.MatchString(head) {
-			return usage(fmt.Errorf("--head: %s is not a hash: 64 digits and letters from a to f", printable(head)))
+			return usage(fmt.Errorf("--head: %s is not a hash: 64 digits and letters from a to f", show.Printable(head)))
 		}
 	}
 	report, err := log.Verify(c.Head...)
@@ -265,7 +266,7 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 		return err
 	}
 	if _, err := os.Stat(log.Path()); errors.Is(err, fs.ErrNotExist) && len(c.Head) == 0 {
-		return usage(fmt.Errorf("there is no audit log %s: nothing was recorded yet, or the file was removed; if you kept a head, --head HASH tells which", printable(log.Path())))
+		return usage(fmt.Errorf("there is no audit log %s: nothing was recorded yet, or the file was removed; if you kept a head, --head HASH tells which", show.Printable(log.Path())))
 	}
 	if c.JSON {
 		err = errors.Join(json.MarshalWrite(toJSON(std.out), report, lineOptions), newline(std.out))
@@ -277,7 +278,7 @@ func (c *auditVerifyCommand) Run(std stdio, env environment, all *auditCommand) 
 			fmt.Fprintln(std.out, report.Cut)
 		}
 		if len(report.Damage) == 0 {
-			fmt.Fprintf(std.out, "%s, no damage\nhead: %s\n", plural(report.Lines, "line"), report.Head)
+			fmt.Fprintf(std.out, "%s, no damage\nhead: %s\n", show.Plural(report.Lines, "line"), report.Head)
 		}
 	}
 	if err == nil && len(report.Damage) > 0 {

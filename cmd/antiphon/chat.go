@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/filelock"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -93,7 +94,7 @@ func (c *chatCommand) Run(ctx context.Context, std stdio, env environment, own s
 func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own settings) error {
 	out, isFile := std.out.(*os.File)
 	in, alsoFile := std.in.(*os.File)
-	if !isFile || !alsoFile || !terminal(out) || !terminal(in) {
+	if !isFile || !alsoFile || !show.IsTerminal(out) || !show.IsTerminal(in) {
 		return usage(errors.New("antiphon chat needs a terminal; in scripts, antiphon run FILE --session NAME PROMPT continues a conversation, one prompt at a time"))
 	}
 	if c.Attach != "" && (c.System != "" || len(c.Files) > 0 || c.Effort != "" || c.Temperature != nil) {
@@ -131,11 +132,11 @@ func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own 
 	t.undraft()
 	switch {
 	case t.detached.Load():
-		fmt.Fprintf(std.err, "antiphon: workers go on with the session %s (antiphon work status says how); antiphon chat --attach %s%s shows it\n", printable(t.name()), quoted(t.name()), t.chat.again())
+		fmt.Fprintf(std.err, "antiphon: workers go on with the session %s (antiphon work status says how); antiphon chat --attach %s%s shows it\n", show.Printable(t.name()), quoted(t.name()), t.chat.again())
 	case t.left:
-		fmt.Fprintf(std.err, "antiphon: left %s, which runs on; antiphon chat --attach %s%s returns\n", printable(t.name()), quoted(t.name()), t.chat.again())
+		fmt.Fprintf(std.err, "antiphon: left %s, which runs on; antiphon chat --attach %s%s returns\n", show.Printable(t.name()), quoted(t.name()), t.chat.again())
 	case t.spoke:
-		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; %s continues it\n", printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
+		fmt.Fprintf(std.err, "antiphon: the conversation is kept in the session %s; %s continues it\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
 	}
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -196,7 +197,7 @@ func (t *dialogue) sit(ctx context.Context, std stdio, in, out *os.File) (_ cont
 	t.who = newPerson(t.std)
 	t.who.edits, t.who.lost = t.face.edit, t.gone
 	t.face.pasting(t.pasted)
-	t.who.types, t.who.look, t.who.columns, t.who.asks = true, lookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
+	t.who.types, t.who.look, t.who.columns, t.who.asks = true, show.LookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	return ctx, nil
 }
 
@@ -254,7 +255,7 @@ type dialogue struct {
 	trust      *host.Config  // its fields about trust, when they are known
 	claims     []trust.Claim // that the person agreed to
 	spoke      bool          // the session is kept
-	print      *printer
+	print      *show.Printer
 	used       *agent.Account
 	size       int64        // tokens of the last request and reply
 	window     int64        // of the model's context, as the endpoint reported it
@@ -461,7 +462,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 	cfg.Asker, cfg.Approver = t, t.approve
 	if begins {
 		cfg.Opening = t.opening
-		defer t.face.done(restOf)
+		defer t.face.Done(restOf)
 	}
 	permit := cfg.Permit
 	cfg.Permit = func(info session.Info) error {
@@ -472,7 +473,7 @@ func (t *dialogue) open(ctx context.Context, begins bool) error {
 	}
 	hide := t.env.Hider()
 	cfg.Live = func(call tool.Call, _ bool, text []byte) {
-		t.face.last(callKey(call.ID), hide(string(text)))
+		t.face.Last(show.CallKey(call.ID), hide(string(text)))
 		t.calls.printed(call.ID, string(text))
 	}
 	if err := t.trusted(&cfg); err != nil {
@@ -524,8 +525,8 @@ func (t *dialogue) close() error {
 }
 
 // newPrinter returns what shows entries.
-func (t *dialogue) newPrinter() *printer {
-	p := newPrinter(t.std.out, t.std.err, t.env)
+func (t *dialogue) newPrinter() *show.Printer {
+	p := show.NewPrinter(t.std.out, t.std.err, t.env)
 	p.Waits, p.Whole, p.Watched, p.Plain, p.Colour = t.face, t.chat.ShowOutput, true, true, t.colour
 	p.Look, p.Folds = t.who.look, !t.chat.ShowOutput
 	_, p.Shows = t.face.(*liveFace)
@@ -611,7 +612,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 		t.keepRan()
 		return nil
 	}
-	fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+	fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	t.cfg = before
 	return t.open(ctx, false)
 }

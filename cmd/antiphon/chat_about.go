@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -61,7 +62,7 @@ func (t *dialogue) tools(ctx context.Context) error {
 		fmt.Fprintln(w, t.toolLine(a, name, one))
 	}
 	for _, one := range a.Request.Tools {
-		fmt.Fprintf(w, "  %s\tat the endpoint\truns there, and is not asked about\n", visible(one.ToolType()))
+		fmt.Fprintf(w, "  %s\tat the endpoint\truns there, and is not asked about\n", show.Visible(one.ToolType()))
 	}
 	return w.Flush()
 }
@@ -95,7 +96,7 @@ func (t *dialogue) toolLine(a *agent.Agent, name string, one tool.Tool) string {
 	if except != nil {
 		verdict += ", but your answers allow " + strings.Join(except, "; ")
 	}
-	return fmt.Sprintf("  %s\t%s\t%s", visible(name), shorten(visible(from), 60), visible(verdict))
+	return fmt.Sprintf("  %s\t%s\t%s", show.Visible(name), show.Shorten(show.Visible(from), 60), show.Visible(verdict))
 }
 
 // covered says in words which calls a remembered rule allows.
@@ -190,7 +191,7 @@ func (t *dialogue) rules(ctx context.Context) error {
 	}
 	all = append(append(all, a.Policy.Rules...), t.answered()...)
 	for _, r := range all {
-		fmt.Fprintf(t.std.err, "  %s (%s)\n", visible(r.String()), visible(cmp.Or(r.From, "the file")))
+		fmt.Fprintf(t.std.err, "  %s (%s)\n", show.Visible(r.String()), show.Visible(cmp.Or(r.From, "the file")))
 	}
 	fmt.Fprintln(t.std.err, "  what no rule covers runs if it only reads, and is asked about otherwise; deny is stronger than ask, and ask than allow")
 	return nil
@@ -224,7 +225,7 @@ func (t *dialogue) why() error {
 		if !ok || b.Usage == nil {
 			continue
 		}
-		now := visible(asking(&setup))
+		now := show.Visible(show.Asking(&setup))
 		moved := before != "" && now != before
 		before = now
 		asked++
@@ -240,9 +241,9 @@ func (t *dialogue) why() error {
 		case moved:
 			fmt.Fprintf(t.std.err, "%sanother model or endpoint was asked: %s\n", said, now)
 		case c.Broken != nil && c.Broken.Seq > 0:
-			fmt.Fprintf(t.std.err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], visible(c.Broken.Why)))
+			fmt.Fprintf(t.std.err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
 		case c.Broken != nil:
-			fmt.Fprintf(t.std.err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], visible(c.Broken.Why)))
+			fmt.Fprintf(t.std.err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
 		}
 		if moved || c.Broken != nil {
 			broke++
@@ -254,7 +255,7 @@ func (t *dialogue) why() error {
 		}
 	}
 	if broke == 0 && asked > 1 {
-		fmt.Fprintf(t.std.err, "  nothing broke the prompt cache: each of %s begins with all of the one before\n", plural(asked, "request"))
+		fmt.Fprintf(t.std.err, "  nothing broke the prompt cache: each of %s begins with all of the one before\n", show.Plural(asked, "request"))
 	}
 	fmt.Fprintln(t.std.err, last)
 	return nil
@@ -296,7 +297,7 @@ func (t *dialogue) context(ctx context.Context, rest string) error {
 		what := contextKind(it, called)
 		tokens := plan.Estimate(a.Request.Model, it)
 		sums[what] += tokens
-		items = append(items, part{fmt.Sprintf("entry %d, %s: %s", one.Seq, what, shorten(t.env.Hide(inWords(it)), 60)), tokens})
+		items = append(items, part{fmt.Sprintf("entry %d, %s: %s", one.Seq, what, show.Shorten(t.env.Hide(show.InWords(it)), 60)), tokens})
 	}
 	sums["instructions"] += plan.EstimateText(a.Request.Instructions)
 	if text, err := (&api.Request{Tools: append(set.Definitions(), a.Request.Tools...)}).AppendJSON(nil); err == nil && set.Len() > 0 {
@@ -317,14 +318,14 @@ func (t *dialogue) context(ctx context.Context, rest string) error {
 	kinds := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b)) })
 	for _, kind := range kinds {
 		if sums[kind] > 0 {
-			fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(sums[kind], total), tokensIn(int64(sums[kind])), visible(kind))
+			fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(sums[kind], total), tokensIn(int64(sums[kind])), show.Visible(kind))
 		}
 	}
 	slices.SortStableFunc(items, func(a, b part) int { return cmp.Compare(b.tokens, a.tokens) })
 	fmt.Fprintln(t.std.err, "  the largest; /context drop ENTRY takes one out, /compact sends a summary of what is old, /collapse leaves out what was read again:")
 	const most = 5
 	for _, one := range items[:min(most, len(items))] {
-		fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(one.tokens, total), tokensIn(int64(one.tokens)), visible(one.what))
+		fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(one.tokens, total), tokensIn(int64(one.tokens)), show.Visible(one.what))
 	}
 	return nil
 }
@@ -393,7 +394,7 @@ func (t *dialogue) save(ctx context.Context, name string) error {
 		return err
 	}
 	if name == "" {
-		fmt.Fprintf(t.std.err, "antiphon: all that was said is kept in the session %s; %s continues it. /save NAME gives it another name\n", printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
+		fmt.Fprintf(t.std.err, "antiphon: all that was said is kept in the session %s; %s continues it. /save NAME gives it another name\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
 		return nil
 	}
 	if err := host.CheckName(name); err != nil {
@@ -404,6 +405,6 @@ func (t *dialogue) save(ctx context.Context, name string) error {
 	}
 	t.info.Name = name
 	t.tell()
-	fmt.Fprintf(t.std.err, "antiphon: the session is called %s now\n", printable(name))
+	fmt.Fprintf(t.std.err, "antiphon: the session is called %s now\n", show.Printable(name))
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -62,8 +63,8 @@ func (t *dialogue) titleByModel(ctx context.Context) (title, cost string, err er
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	defer t.face.working(stop, nil)()
-	t.face.wait("title", "a title")
-	defer t.face.done("title")
+	t.face.Wait("title", "a title")
+	defer t.face.Done("title")
 	asks, err := t.beside(work, titleTask, false)
 	if err != nil {
 		return "", "", fmt.Errorf("no title: %w", err)
@@ -76,7 +77,7 @@ func (t *dialogue) titleByModel(ctx context.Context) (title, cost string, err er
 		return "", "", errors.New("no title: the model's answer has no text")
 	}
 	u := res.Totals
-	return title, usedText(u.All(), u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens}), nil
+	return title, show.UsedText(u.All(), u.Nested, show.Tokens{Input: u.InputTokens, Cached: u.CachedTokens, Output: u.OutputTokens, Total: u.TotalTokens}), nil
 }
 
 // entitle stores a title, and says what it cost.
@@ -85,7 +86,7 @@ func (t *dialogue) entitle(ctx context.Context, title, cost string) error {
 		return err
 	}
 	t.info.Title, t.untitled = title, false
-	fmt.Fprintf(t.std.err, "antiphon: the title of the conversation is: %s%s\n", printable(t.env.Hide(title)), cost)
+	fmt.Fprintf(t.std.err, "antiphon: the title of the conversation is: %s%s\n", show.Printable(t.env.Hide(title)), cost)
 	return nil
 }
 
@@ -93,8 +94,8 @@ func (t *dialogue) entitle(ctx context.Context, title, cost string) error {
 func lineIn(answer string, most int) string {
 	for line := range strings.Lines(answer) {
 		line = strings.Trim(strings.TrimSpace(line), "\"'`*#“”„«» ")
-		if line = strings.TrimSpace(visible(line)); line != "" {
-			return shorten(line, most)
+		if line = strings.TrimSpace(show.Visible(line)); line != "" {
+			return show.Shorten(line, most)
 		}
 	}
 	return ""
@@ -142,7 +143,7 @@ func (t *dialogue) entitleOnce(ctx context.Context) {
 	}
 	t.untitled = false
 	if err := t.entitleByModel(ctx); err != nil {
-		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 }
 
@@ -207,7 +208,7 @@ func (t *dialogue) foreseen(ctx context.Context) {
 	<-f.over
 	t.face.suggest("")
 	if err := t.spend(ctx, f.res); err != nil {
-		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 }
 

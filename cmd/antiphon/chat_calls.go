@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -150,7 +151,7 @@ func (l *heardCalls) add(talks bool, e session.Entry) {
 		c.state = "waits for an answer"
 		c.asked = b.Reason
 	case session.Approval:
-		c.verdicts = append(c.verdicts, verdictOf(b))
+		c.verdicts = append(c.verdicts, show.VerdictOf(b))
 		c.state = "…"
 		if !b.Allowed {
 			c.state = "refused"
@@ -198,7 +199,7 @@ func (l *heardCalls) say(mark string, it item.Item) {
 	if it.Type() != item.TypeMessage || it.Instructs() {
 		return
 	}
-	l.talk = append(l.talk, mark+strings.ReplaceAll(inWords(it), "\n", "\n"+mark))
+	l.talk = append(l.talk, mark+strings.ReplaceAll(show.InWords(it), "\n", "\n"+mark))
 }
 
 // nodeKey is the key of a call's node.
@@ -243,15 +244,15 @@ func (o *outline) under(of string, depth int, shown map[string]bool) (list []tui
 // node returns the node of a call, and those below it.
 func (o *outline) node(of string, c *seenCall, depth int, shown map[string]bool) []tui.Node {
 	label := c.tool
-	if about := aboutCall(c.arguments, o.hide); about != "" {
+	if about := show.AboutCall(c.arguments, o.hide); about != "" {
 		label += " " + about
 	}
 	label += ", " + c.state
 	if c.took > 0 {
-		label += ", " + duration(c.took)
+		label += ", " + show.Duration(c.took)
 	}
-	n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
-	if n.Wait = callKey(c.id[:strings.LastIndexByte(c.id, '#')]); of == "" {
+	n := tui.Node{Key: nodeKey(of, c.id), Depth: depth, Label: show.Shorten(o.hide(label), 300), Agent: c.agent != "", Version: c.changes}
+	if n.Wait = show.CallKey(c.id[:strings.LastIndexByte(c.id, '#')]); of == "" {
 		n.Drop = strconv.FormatInt(c.entry, 10)
 	}
 	if inner := o.logs[c.agent]; c.agent != "" && inner != nil {
@@ -276,9 +277,9 @@ func (o *outline) text(key string) string {
 		return ""
 	}
 	var b strings.Builder
-	s := asRun(tool.Call{ID: c.id, Name: c.tool, Arguments: c.arguments}, nil, "")
-	fmt.Fprintln(&b, s.title)
-	for _, row := range s.rows(1<<20, underlined) {
+	s := show.Asked(tool.Call{ID: c.id, Name: c.tool, Arguments: c.arguments}, nil, "")
+	fmt.Fprintln(&b, s.Title)
+	for _, row := range s.Rows(1<<20, show.Underlined) {
 		fmt.Fprintln(&b, row)
 	}
 	if c.edited {
@@ -292,7 +293,7 @@ func (o *outline) text(key string) string {
 	}
 	state := c.state
 	if c.took > 0 {
-		state += " after " + duration(c.took)
+		state += " after " + show.Duration(c.took)
 	}
 	fmt.Fprintln(&b, state)
 	if c.agent != "" {
@@ -307,7 +308,7 @@ func (o *outline) text(key string) string {
 	}
 	output := c.output
 	if c.item.Type() != "" {
-		output = inWords(c.item)
+		output = show.InWords(c.item)
 	}
 	if output != "" {
 		fmt.Fprintln(&b, "\n"+output)

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -100,7 +101,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 	return nil
 }
@@ -196,7 +197,7 @@ func (t *dialogue) liveKeys() []string {
 		list = append(list, viKeys...)
 	}
 	if own := t.env["ANTIPHON_BIND"]; own != "" {
-		list = append(list, "your own               "+printable(own))
+		list = append(list, "your own               "+show.Printable(own))
 	}
 	return list
 }
@@ -208,7 +209,7 @@ func (t *dialogue) model(ctx context.Context, name string) error {
 		if t.answers != nil {
 			setup = &t.answers.setup
 		}
-		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", asking(setup))
+		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", show.Asking(setup))
 	}
 	model, at := t.own.model(name)
 	return t.reopen(ctx, func(cfg *host.Config) {
@@ -285,9 +286,9 @@ func (t *dialogue) forkAt(ctx context.Context, at int64, name string) error {
 		return taken(err, name)
 	}
 	for _, d := range made.Dropped {
-		fmt.Fprintln(t.std.err, "!! "+unbroken(t.env.Hide("not taken over: "+d.What)))
+		fmt.Fprintln(t.std.err, "!! "+show.Unbroken(t.env.Hide("not taken over: "+d.What)))
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this goes on in a fork\n", printable(before))
+	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this goes on in a fork\n", show.Printable(before))
 	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session = made.ID })
 }
 
@@ -339,7 +340,7 @@ func (t *dialogue) branches(ctx context.Context) error {
 		if info.Parent != "" {
 			from = fmt.Sprintf(" (from entry %d)", info.At)
 		}
-		fmt.Fprintf(t.std.err, "%s %s%s%s, %s: %s\n", mark, in, visible(names[info.ID]), from, plural(int(info.Entries), "entry"), shorten(t.env.Hide(info.Title), 60))
+		fmt.Fprintf(t.std.err, "%s %s%s%s, %s: %s\n", mark, in, show.Visible(names[info.ID]), from, show.Plural(int(info.Entries), "entry"), show.Shorten(t.env.Hide(info.Title), 60))
 		for _, child := range slices.Backward(children[info.ID]) {
 			row(child, in+"  ")
 		}
@@ -375,14 +376,14 @@ func (t *dialogue) export(ctx context.Context, path string) error {
 func (t *dialogue) cost() {
 	u := t.used
 	all := u.All()
-	line := fmt.Sprintf("%s, %s", plural(u.Turns, "turn"), plural(u.Calls, "call"))
-	line += usedText(all, u.Nested, tokens{u.InputTokens, u.CachedTokens, u.OutputTokens, u.TotalTokens})
+	line := fmt.Sprintf("%s, %s", show.Plural(u.Turns, "turn"), show.Plural(u.Calls, "call"))
+	line += show.UsedText(all, u.Nested, show.Tokens{Input: u.InputTokens, Cached: u.CachedTokens, Output: u.OutputTokens, Total: u.TotalTokens})
 	if all.Cost == 0 && all.Tokens > 0 {
 		line += "; prices in the settings (antiphon config) say what tokens cost, and so does --price at the start"
 	}
 	fmt.Fprintln(t.std.err, "  "+line)
 	for _, m := range u.Models {
-		fmt.Fprintf(t.std.err, "  %s: %d tokens\n", shorten(cmp.Or(m.Model, "no model named"), 100), m.Tokens)
+		fmt.Fprintf(t.std.err, "  %s: %d tokens\n", show.Shorten(cmp.Or(m.Model, "no model named"), 100), m.Tokens)
 	}
 }
 
@@ -399,7 +400,7 @@ func (t *dialogue) copy(which string) error {
 	if t.env["TMUX"] != "" {
 		how = "; tmux passes it on only with set-clipboard on or allow-passthrough on"
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", plural(len([]rune(text)), "character"), how)
+	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", show.Plural(len([]rune(text)), "character"), how)
 	return nil
 }
 
@@ -487,8 +488,8 @@ func (t *dialogue) compact(ctx context.Context, keep string) error {
 	work, stop := context.WithCancel(ctx)
 	defer stop()
 	defer t.face.working(stop, nil)()
-	t.face.wait("compaction", "a shorter history")
-	defer t.face.done("compaction")
+	t.face.Wait("compaction", "a shorter history")
+	defer t.face.Done("compaction")
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, true)
 	if err := t.trusted(&cfg); err != nil {

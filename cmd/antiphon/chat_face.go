@@ -14,12 +14,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 )
 
 // face is what the person sees: a terminal that is redrawn, or plain lines.
 type face interface {
-	waits
+	show.Waits
 	text() io.Writer
 	notes() io.Writer
 	lines() io.Reader
@@ -73,7 +74,7 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 	if err != nil {
 		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))
 	}
-	pictures, err := pictureWay(env)
+	pictures, err := show.PictureWay(env)
 	if err != nil {
 		return nil, usage(err)
 	}
@@ -106,21 +107,21 @@ func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*
 		options.About = filepath.Base(folder)
 	}
 	if how.command != nil {
-		options.Tell = how.teller(env, func(problem string) { fmt.Fprintln(f.notes(), "!! "+printable(env.Hide(problem))) })
+		options.Tell = how.teller(env, func(problem string) { fmt.Fprintln(f.notes(), "!! "+show.Printable(env.Hide(problem))) })
 	}
 	f.t, err = tui.Open(options)
 	return f, err
 }
 
-func (f *liveFace) wait(key, what string) { f.t.Wait(key, what) }
-func (f *liveFace) done(key string)       { f.t.Done(key) }
+func (f *liveFace) Wait(key, what string) { f.t.Wait(key, what) }
+func (f *liveFace) Done(key string)       { f.t.Done(key) }
 func (f *liveFace) suggest(text string)   { f.t.Suggest(text) }
 
-func (f *liveFace) last(key, text string) {
+func (f *liveFace) Last(key, text string) {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	for _, line := range slices.Backward(lines) {
 		if strings.TrimSpace(line) != "" {
-			f.t.Last(key, shorten(line, 300))
+			f.t.Last(key, show.Shorten(line, 300))
 			return
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
@@ -64,7 +65,7 @@ func (t *dialogue) goneElsewhere(ctx context.Context) error {
 	if t.detached.Load() {
 		return io.EOF
 	}
-	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", printable(t.env.Hide(why)))
+	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", show.Printable(t.env.Hide(why)))
 	if err := t.visit(ctx, t.found, "", true); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
@@ -91,7 +92,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		fmt.Fprintf(t.std.err, "   @%s is sent as text, without the session: %s\n", visible(name), visible(t.env.Hide(err.Error())))
+		fmt.Fprintf(t.std.err, "   @%s is sent as text, without the session: %s\n", show.Visible(name), show.Visible(t.env.Hide(err.Error())))
 		return nil, nil
 	}
 	info, err := t.sessionNamed(ctx, name)
@@ -111,23 +112,23 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 	case messages == 0:
 		return isText(errors.New("nothing was said in it yet"))
 	case len(text) > mostSent:
-		return isText(fmt.Errorf("it has %s, more than %s; antiphon sessions export writes it to a file", bytesInWords(len(text)), bytesInWords(mostSent)))
+		return isText(fmt.Errorf("it has %s, more than %s; antiphon sessions export writes it to a file", show.BytesInWords(len(text)), show.BytesInWords(mostSent)))
 	}
 	if !t.mayLeave.has(key) && !asks {
 		return nil, errors.New("it is asked about when the work is over")
 	}
 	if !t.mayLeave.has(key) {
-		answer, err := t.asked(ctx, fmt.Sprintf("   send what was said in the session %s, %s? [y]es, [n]o: ", visible(name), plural(messages, "message")))
+		answer, err := t.asked(ctx, fmt.Sprintf("   send what was said in the session %s, %s? [y]es, [n]o: ", show.Visible(name), show.Plural(messages, "message")))
 		if err != nil {
 			return nil, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
+			fmt.Fprintln(t.std.err, "   "+show.Visible(name)+" is not sent")
 			return nil, nil
 		}
 		t.mayLeave.add(key)
 	}
-	fmt.Fprintf(t.std.err, "   with the session %s\n", visible(name))
+	fmt.Fprintf(t.std.err, "   with the session %s\n", show.Visible(name))
 	return named(name, text), nil
 }
 

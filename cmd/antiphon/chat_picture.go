@@ -10,7 +10,7 @@ import (
 
 // picture shows an image, given its data URI, below a line with its name, type and size.
 func (t *dialogue) picture(ctx context.Context, name, uri string) {
-	t.print.depict(ctx, name, uri, t.face.picture)
+	t.print.Depict(ctx, name, uri, t.face.picture)
 }
 
 func (f *liveFace) picture(load func(width, height int) (image.Image, error)) error {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 )
 
@@ -118,16 +119,18 @@ func (f *plainFace) following(ctx context.Context, wait <-chan time.Time) (next 
 
 func (f *plainFace) start() { f.once.Do(func() { go f.read() }) }
 
-func (f *plainFace) wait(_, what string)       { fmt.Fprintf(f.std.err, "waiting for %s\n", visible(what)) }
-func (f *plainFace) done(string)               {}
-func (f *plainFace) last(_, _ string)          {}
+func (f *plainFace) Wait(_, what string) {
+	fmt.Fprintf(f.std.err, "waiting for %s\n", show.Visible(what))
+}
+func (f *plainFace) Done(string)               {}
+func (f *plainFace) Last(_, _ string)          {}
 func (f *plainFace) text() io.Writer           { return f.std.out }
 func (f *plainFace) notes() io.Writer          { return f.std.err }
-func (f *plainFace) width() int                { return widthOf(f.std.out) }
+func (f *plainFace) width() int                { return show.WidthOf(f.std.out) }
 func (f *plainFace) endText()                  {}
 func (f *plainFace) status(string)             {}
 func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
-func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", printable(text)) }
+func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", show.Printable(text)) }
 func (f *plainFace) suggest(string)            {} // nobody asks for one
 func (f *plainFace) sent(string)               {}
 func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.err, "(the message was not sent)") }
@@ -139,7 +142,7 @@ func (f *plainFace) close() error              { return nil }
 
 // quotedRows marks each row of what somebody said, so that none looks like one of the program.
 func quotedRows(text string) string {
-	return "> " + strings.ReplaceAll(strings.TrimRight(printable(text), "\n"), "\n", "\n> ")
+	return "> " + strings.ReplaceAll(strings.TrimRight(show.Printable(text), "\n"), "\n", "\n> ")
 }
 
 func (f *plainFace) copy(string) error {
@@ -225,7 +228,7 @@ func (f *plainFace) working(stop func(), _ func(string) error) (end func()) {
 	over := make(chan struct{})
 	began := time.Now()
 	go func() {
-		tick := time.NewTicker(plainEvery)
+		tick := time.NewTicker(show.PlainEvery)
 		defer tick.Stop()
 		for {
 			select {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -43,7 +44,7 @@ type message struct {
 }
 
 func (m message) hasPicture() (has bool) {
-	picturesIn(m.images, func(string) { has = true })
+	show.PicturesIn(m.images, func(string) { has = true })
 	return has
 }
 
@@ -121,7 +122,7 @@ func (t *dialogue) shortened(what string) {
 // Picture shows a picture; nil means that pictures are left out.
 func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls int, picture func(name, uri string)) {
 	p := t.newPrinter()
-	p.Waits, p.Again, p.Over, p.Picture = (*screen)(nil), true, true, picture
+	p.Waits, p.Again, p.Over, p.Picture = (*show.Screen)(nil), true, true, picture
 	left := -mostCalls // calls that are not shown
 	for e := range entries {
 		if _, ok := e.Body.(session.CallStarted); ok && e.Seq >= from {
@@ -129,12 +130,12 @@ func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls
 		}
 	}
 	if left > 0 {
-		p.tell(dim, "   … the first %s of these are not shown; /redraw shows all", plural(left, "call"))
+		p.Tell(show.Dim, "   … the first %s of these are not shown; /redraw shows all", show.Plural(left, "call"))
 	}
 	hidden, begun := map[string]bool{}, map[string]time.Time{}
 	for e := range entries {
 		if e.Seq < from {
-			p.passed(e)
+			p.Passed(e)
 			continue
 		}
 		switch b := e.Body.(type) {
@@ -146,22 +147,22 @@ func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls
 				hidden[b.CallID] = true
 			}
 			if hidden[b.CallID] {
-				p.passed(e)
+				p.Passed(e)
 				continue
 			}
 		case session.CallOutput:
 			if hidden[b.CallID] {
-				p.passed(e)
+				p.Passed(e)
 				continue
 			}
 			if at := begun[b.CallID]; !at.IsZero() && e.Time.After(at) {
-				_ = p.show(agent.Progress{Kind: agent.ProgressReturned, CallID: b.CallID, Took: e.Time.Sub(at), Error: failureOf(b.Item)}) // the terminal has no errors
+				_ = p.Show(agent.Progress{Kind: agent.ProgressReturned, CallID: b.CallID, Took: e.Time.Sub(at), Error: show.FailureOf(b.Item)}) // the terminal has no errors
 			}
 		}
-		p.entry(e)
+		p.Entry(e)
 		switch e.Body.(type) {
 		case session.OutputItem, session.TurnEnded:
-			p.endLine()
+			p.EndLine()
 			t.face.endText()
 		}
 	}
@@ -171,28 +172,28 @@ func (t *dialogue) replay(entries iter.Seq[session.Entry], from int64, mostCalls
 const mostRanRows = 20
 
 // replayInput shows what was said to the model.
-func (t *dialogue) replayInput(e session.Entry, p *printer) {
+func (t *dialogue) replayInput(e session.Entry, p *show.Printer) {
 	for _, m := range messagesIn(slices.Values([]session.Entry{e})) {
 		if !m.user {
-			p.text(m.text)
-			p.endLine()
+			p.Text(m.text)
+			p.EndLine()
 			t.face.endText()
 			continue
 		}
 		t.face.said(m.text)
 		if p.Picture != nil {
-			picturesIn(m.images, func(uri string) { p.Picture("that went with it", uri) })
+			show.PicturesIn(m.images, func(uri string) { p.Picture("that went with it", uri) })
 		}
 		if m.printed == "" {
 			continue
 		}
 		rows := strings.Split(strings.TrimRight(m.printed, "\n"), "\n")
 		if more := len(rows) - mostRanRows; more > 0 {
-			fmt.Fprintf(t.std.err, "  … %s above\n", plural(more, "line"))
+			fmt.Fprintf(t.std.err, "  … %s above\n", show.Plural(more, "line"))
 			rows = rows[more:]
 		}
 		for _, row := range rows {
-			fmt.Fprintln(t.std.err, "  "+printable(strings.TrimRight(row, "\r")))
+			fmt.Fprintln(t.std.err, "  "+show.Printable(strings.TrimRight(row, "\r")))
 		}
 	}
 }
@@ -203,7 +204,7 @@ func (t *dialogue) opening(ctx context.Context, in store.Store, found session.In
 	if found.Entries < manyEntries {
 		return
 	}
-	t.face.wait(restOf, fmt.Sprintf("%s, %d entries", restOf, found.Entries))
+	t.face.Wait(restOf, fmt.Sprintf("%s, %d entries", restOf, found.Entries))
 	end, from, err := lastMessages(ctx, in, found, mostRecalled)
 	if err != nil || len(end) == 0 {
 		return

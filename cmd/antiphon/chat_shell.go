@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 )
@@ -38,9 +39,9 @@ func (t *dialogue) shellLine(ctx context.Context, text string) {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(t.std.err, "antiphon: stopped; the command did not run")
 	case err != nil:
-		fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	case out.Failure == tool.NotRun:
-		fmt.Fprintln(t.std.err, "!! "+printable(out.Error))
+		fmt.Fprintln(t.std.err, "!! "+show.Printable(out.Error))
 	default:
 		text := out.Content.Display()
 		shown := text
@@ -48,10 +49,10 @@ func (t *dialogue) shellLine(ctx context.Context, text string) {
 			_, shown, _ = strings.Cut(text, "\n\noutput:\n")
 		}
 		for line := range strings.Lines(shown) {
-			fmt.Fprintln(t.std.err, "  "+printable(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintln(t.std.err, "  "+show.Printable(strings.TrimRight(line, "\r\n")))
 		}
 		if out.Failed {
-			fmt.Fprintln(t.std.err, "!! "+printable(out.Error))
+			fmt.Fprintln(t.std.err, "!! "+show.Printable(out.Error))
 		}
 		fmt.Fprintln(t.std.err, "  (this goes with your next message)")
 		t.ran = append(t.ran, ranHead+line+"\n"+text)
@@ -70,8 +71,8 @@ func (t *dialogue) runTyped(ctx context.Context, line string) (tool.Outcome, err
 	}
 	t.plans(a)
 	id := "typed-" + strings.ToLower(rand.Text()[:8])
-	t.face.wait(callKey(id), "$ "+shorten(visible(line), 100))
-	defer t.face.done(callKey(id))
+	t.face.Wait(show.CallKey(id), "$ "+show.Shorten(show.Visible(line), 100))
+	defer t.face.Done(show.CallKey(id))
 	return t.host.Command(work, id, line)
 }
 
@@ -107,7 +108,7 @@ func (t *dialogue) keepRan() {
 		err = os.Rename(path+".part", path)
 	}
 	if err != nil {
-		fmt.Fprintln(t.std.err, "!! the output is lost if you leave before: "+printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.err, "!! the output is lost if you leave before: "+show.Printable(t.env.Hide(err.Error())))
 		return
 	}
 	if t.ranAt != "" && t.ranAt != path {
@@ -132,7 +133,7 @@ func (t *dialogue) recallRan() {
 	t.ranAt = path + ".ran"
 	for _, text := range t.ran {
 		if line, ok := ranLine(text); ok {
-			fmt.Fprintf(t.std.err, "antiphon: the output of %s goes with your next message\n", shorten(visible(line), 100))
+			fmt.Fprintf(t.std.err, "antiphon: the output of %s goes with your next message\n", show.Shorten(show.Visible(line), 100))
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -60,7 +61,7 @@ func (t *dialogue) statusLine(width int) string {
 		setup, window = &next.setup, cmp.Or(window, next.window)
 	}
 	if setup.Model != "" || setup.Rehearsal {
-		parts = append(parts, asking(setup))
+		parts = append(parts, show.Asking(setup))
 	}
 	if t.effort != "" {
 		parts = append(parts, t.effort)
@@ -219,7 +220,7 @@ func branchOf(folder string) string {
 			head = line(filepath.Join(of, "HEAD"))
 		}
 		if branch, ok := strings.CutPrefix(head, "ref: refs/heads/"); ok {
-			return shorten(visible(branch), 40)
+			return show.Shorten(show.Visible(branch), 40)
 		}
 		up := filepath.Dir(folder)
 		if head != "" || up == folder {

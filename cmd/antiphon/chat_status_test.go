@@ -13,6 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -47,7 +48,7 @@ func TestBranch(t *testing.T) {
 func TestStatusOfChat(t *testing.T) {
 	dir := t.TempDir()
 	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"gpt-5.1\"/>\n")
-	d := &dialogue{print: &printer{}, used: new(agent.Account), cfg: host.Config{File: file, Workspace: dir}, info: session.Info{Name: "work"}, calls: newOutline(strings.TrimSpace, nil)}
+	d := &dialogue{print: &show.Printer{}, used: new(agent.Account), cfg: host.Config{File: file, Workspace: dir}, info: session.Info{Name: "work"}, calls: newOutline(strings.TrimSpace, nil)}
 	d.cfg.Environment = environment{"OPENAI_API_KEY": testKey}
 	opened := func(model string) {
 		t.Helper()

@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/internal/homedir"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -44,7 +45,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	defer stop(nil)
 	end := t.face.working(func() { stop(errHalted) }, t.steer(ctx))
 	defer end()
-	t.print.begin()
+	t.print.Begin()
 	t.told, t.replied = "", false
 	t.print.Picture = func(name, uri string) { t.picture(work, name, uri) }
 	a, err := t.host.Agent(work)
@@ -93,7 +94,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 					t.keepRan()
 				}
 			}
-			if err := t.print.show(ev); err != nil {
+			if err := t.print.Show(ev); err != nil {
 				return err
 			}
 			t.follow(ev)
@@ -102,7 +103,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	if noted != nil {
 		err = errors.Join(err, noted.record(ctx, t.host.Session))
 	}
-	t.print.endLine()
+	t.print.EndLine()
 	t.face.endText()
 	t.tell()
 	switch {
@@ -113,14 +114,14 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	case work.Err() != nil:
 		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
 		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: errHalted.Error()}); err != nil {
-			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+			fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 		}
 	case errors.Is(err, session.ErrLost):
 		return err
 	default:
 		said := t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error()
 		if said != t.told {
-			fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(printable(t.env.Hide(said)), "\n", "\n   "))
+			fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(show.Printable(t.env.Hide(said)), "\n", "\n   "))
 		}
 	}
 	return nil
@@ -154,10 +155,10 @@ func (t *dialogue) message(ctx context.Context, text string, asks bool, depict f
 		}
 		switch part, err := at(ctx, name, asks); {
 		case err != nil:
-			return nil, fmt.Errorf("@%s: %w", visible(name), err)
+			return nil, fmt.Errorf("@%s: %w", show.Visible(name), err)
 		case part != nil:
 			parts = append(parts, part)
-			picturesIn([]item.Part{part}, func(uri string) { depict(ctx, name, uri) })
+			show.PicturesIn([]item.Part{part}, func(uri string) { depict(ctx, name, uri) })
 		}
 	}
 	if parts == nil {
@@ -236,16 +237,16 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 		if !asks {
 			return nil, errors.New("it is asked about when the work is over")
 		}
-		question := "   send " + visible(real) + ", which is not in this folder? [y]es, [n]o: "
+		question := "   send " + show.Visible(real) + ", which is not in this folder? [y]es, [n]o: "
 		if beside(real) != real {
-			question = "   send " + visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
+			question = "   send " + show.Visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
 		}
 		answer, err := t.asked(ctx, question)
 		if err != nil {
 			return nil, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			fmt.Fprintln(t.std.err, "   "+visible(name)+" is not sent")
+			fmt.Fprintln(t.std.err, "   "+show.Visible(name)+" is not sent")
 			return nil, nil
 		}
 		t.mayLeave.add(real)
@@ -261,7 +262,7 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 	}
 	part, err := contentOf(name, f)
 	if err == nil {
-		fmt.Fprintf(t.std.err, "   with %s\n", visible(beside(real)))
+		fmt.Fprintf(t.std.err, "   with %s\n", show.Visible(beside(real)))
 	}
 	return part, err
 }
@@ -373,7 +374,7 @@ func (t *dialogue) follow(ev agent.Event) {
 			t.tell()
 		case session.Stopped:
 			if why := agent.StopReason(b.Why); why != agent.StopEndTurn && why != agent.StopCancelled {
-				t.print.note(yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), colon(printable(b.Detail)))
+				t.print.Note(show.Yellow, "!! %s%s", strings.ReplaceAll(b.Why, "_", " "), show.Colon(show.Printable(b.Detail)))
 				t.told = b.Detail
 			}
 		}
@@ -385,7 +386,7 @@ func (t *dialogue) follow(ev agent.Event) {
 	case agent.Progress:
 		switch {
 		case ev.Kind == agent.ProgressDelayed:
-			t.face.last(callKey(ev.CallID), "waits "+ev.Wait.String()+colon(ev.Reason))
+			t.face.Last(show.CallKey(ev.CallID), "waits "+ev.Wait.String()+show.Colon(ev.Reason))
 		case ev.Kind == agent.ProgressCache && ev.Cache.Broken != nil && ev.Cache.Broken.Why == plan.ByTools:
 			t.tooled[t.ended] = true
 		}
@@ -403,7 +404,7 @@ func (t *dialogue) atOnce(ctx context.Context, text string) ([]item.Item, error)
 	}
 	for _, name := range filesIn(text) {
 		if real, err := realPath(name); err != nil || !t.maySend(real) {
-			return nil, fmt.Errorf("@%s is asked about when the work is over", visible(name))
+			return nil, fmt.Errorf("@%s is asked about when the work is over", show.Visible(name))
 		}
 	}
 	return t.message(ctx, text, false, func(context.Context, string, string) {}) // keys wait for this, and a picture for keys

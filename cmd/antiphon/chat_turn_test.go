@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -609,10 +610,10 @@ func TestRowsOfParallelCalls(t *testing.T) {
 func TestShownAsNumbers(t *testing.T) {
 	const text = "a\x1b[2Jb\r\nc\u0085d\te"
 	for got, want := range map[string]string{
-		printable(text):     "a<U+001B>[2Jb\nc<U+0085>d\te",
-		shorten(text, 50):   "a<U+001B>[2Jb c d e",
-		unbroken(text):      "a<U+001B>[2Jb c<U+0085>d e",
-		shorten("\x07", 50): "<U+0007>",
+		show.Printable(text):     "a<U+001B>[2Jb\nc<U+0085>d\te",
+		show.Shorten(text, 50):   "a<U+001B>[2Jb c d e",
+		show.Unbroken(text):      "a<U+001B>[2Jb c<U+0085>d e",
+		show.Shorten("\x07", 50): "<U+0007>",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -24,6 +24,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -60,7 +61,7 @@ func noticeOf(callID, by string, list []fileChange) session.Noticed {
 	for _, c := range list {
 		parts = append(parts, fmt.Sprintf("%q %s -> %s", c.path, c.before, c.after))
 	}
-	return session.Noticed{Kind: noticeFiles, CallID: callID, Text: "changed by " + by + ": " + strings.Join(parts, "; ")}
+	return session.Noticed{Kind: show.NoticeFiles, CallID: callID, Text: "changed by " + by + ": " + strings.Join(parts, "; ")}
 }
 
 var changedFile = lazyregexp.New(`("(?:[^"\\]|\\.)*") (none|[0-9a-f]{64} [0-7]+) -> (none|[0-9a-f]{64} [0-7]+)`)
@@ -147,9 +148,9 @@ func (t *dialogue) watch(a *agent.Agent) *watchFiles {
 	if w.blobs == nil {
 		return w
 	}
-	a.Hooks = slices.DeleteFunc(slices.Clone(a.Hooks), func(h agent.Hooks) bool { return h.Name == noticeFiles })
+	a.Hooks = slices.DeleteFunc(slices.Clone(a.Hooks), func(h agent.Hooks) bool { return h.Name == show.NoticeFiles })
 	a.Hooks = append(a.Hooks, agent.Hooks{
-		Name: noticeFiles,
+		Name: show.NoticeFiles,
 		BeforeTool: func(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
 			set, err := a.ToolSet(ctx)
 			if err == nil {
@@ -269,7 +270,7 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 		}
 		switch b := e.Body.(type) {
 		case session.Noticed:
-			if b.Kind == noticeFiles {
+			if b.Kind == show.NoticeFiles {
 				list = append(list, changesOf(b)...)
 				noted[b.CallID] = true
 			}
@@ -279,7 +280,7 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 			}
 		case session.CallOutput:
 			if i := slices.IndexFunc(ran, func(r started) bool { return r.id == b.CallID }); i >= 0 {
-				ran[i].failed, ran[i].output = b.Failed, inWords(b.Item)
+				ran[i].failed, ran[i].output = b.Failed, show.InWords(b.Item)
 			}
 		}
 	}
@@ -381,7 +382,7 @@ func (t *dialogue) back(ctx context.Context, which string) error {
 	}
 	const most = 20
 	for _, n := range numbers[:min(most, len(numbers))] {
-		fmt.Fprintf(t.std.err, "  %2d. %s\n", n, shorten(list[len(list)-n].text, 100))
+		fmt.Fprintf(t.std.err, "  %2d. %s\n", n, show.Shorten(list[len(list)-n].text, 100))
 	}
 	if len(numbers) > most {
 		fmt.Fprintf(t.std.err, "      and %d before them, which /undo N reaches\n", len(numbers)-most)
@@ -472,7 +473,7 @@ func (t *dialogue) backTo(ctx context.Context, m said) error {
 func (t *dialogue) sendAgain(m said) {
 	if len(m.sent) > 0 {
 		t.run.parts = append(slices.Clone(m.sent), t.run.parts...)
-		fmt.Fprintf(t.std.err, "   (%s of -f with your next message)\n", plural(len(m.sent), "file"))
+		fmt.Fprintf(t.std.err, "   (%s of -f with your next message)\n", show.Plural(len(m.sent), "file"))
 	}
 }
 
@@ -483,7 +484,7 @@ func (t *dialogue) list(found since) {
 			fmt.Fprintln(t.std.err, "   "+title)
 		}
 		for _, line := range lines {
-			fmt.Fprintln(t.std.err, "     "+shorten(visible(t.env.Hide(line)), 200))
+			fmt.Fprintln(t.std.err, "     "+show.Shorten(show.Visible(t.env.Hide(line)), 200))
 		}
 	}
 	var back, stays []string
@@ -520,7 +521,7 @@ func (t *dialogue) before(ctx context.Context, m said) error {
 	if m.seq > 1 {
 		return t.forkAt(ctx, m.seq-1, "")
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this begins anew\n", printable(cmp.Or(t.info.Name, t.info.ID)))
+	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this begins anew\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)))
 	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session, cfg.Tags = timedName(), t.run.Tag })
 }
 
@@ -557,10 +558,10 @@ func (t *dialogue) restore(ctx context.Context, list []fileChange) (done []fileC
 	for _, c := range list {
 		err := restoreFile(ctx, t.host.Session.Blobs(), t.host.Session.ID(), c)
 		if err != nil {
-			fmt.Fprintf(t.std.err, "!! %s: %s\n", visible(beside(c.path)), printable(t.env.Hide(err.Error())))
+			fmt.Fprintf(t.std.err, "!! %s: %s\n", show.Visible(beside(c.path)), show.Printable(t.env.Hide(err.Error())))
 			continue
 		}
-		fmt.Fprintf(t.std.err, "   %s is as it was\n", visible(beside(c.path)))
+		fmt.Fprintf(t.std.err, "   %s is as it was\n", show.Visible(beside(c.path)))
 		done = append(done, fileChange{c.path, c.after, c.before})
 	}
 	return done

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -70,11 +71,11 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	case err != nil:
 		return err
 	case over:
-		fmt.Fprintf(t.std.err, "antiphon: nobody runs %s, so it goes on here\n", printable(t.name()))
+		fmt.Fprintf(t.std.err, "antiphon: nobody runs %s, so it goes on here\n", show.Printable(t.name()))
 		return nil
 	}
 	who := cmp.Or(holder, "another process, or a worker soon,")
-	fmt.Fprintf(t.std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", printable(t.name()), printable(who))
+	fmt.Fprintf(t.std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", show.Printable(t.name()), show.Printable(who))
 	if underWay(s) > 0 {
 		v.works(ctx)
 	} else if v.asks, err = agent.PendingApprovals(ctx, s); err != nil {
@@ -107,7 +108,7 @@ func (v *visitor) works(ctx context.Context) {
 	}
 	stop := func() {
 		if err := v.src.stop(ctx); err != nil {
-			fmt.Fprintln(v.std.err, "!! "+printable(v.t.env.Hide(err.Error())))
+			fmt.Fprintln(v.std.err, "!! "+show.Printable(v.t.env.Hide(err.Error())))
 		}
 	}
 	v.working = v.t.face.watching(func() { go stop() }, func(text string) error {
@@ -195,7 +196,7 @@ func (v *visitor) stay(ctx context.Context) error {
 			if over, err := v.over(ctx); err != nil {
 				return err
 			} else if over {
-				fmt.Fprintf(t.std.err, "antiphon: nobody else runs %s any more, so it goes on here\n", printable(t.name()))
+				fmt.Fprintf(t.std.err, "antiphon: nobody else runs %s any more, so it goes on here\n", show.Printable(t.name()))
 				return nil
 			}
 		}
@@ -204,7 +205,7 @@ func (v *visitor) stay(ctx context.Context) error {
 
 // leave says that the session stays where it is.
 func (v *visitor) leave(ctx context.Context) error {
-	v.show.endLine()
+	v.show.EndLine()
 	v.t.left = true
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -259,7 +260,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		}()
 		said, err := t.first(t.message(ctx, text, true, t.picture))
 		if err != nil {
-			fmt.Fprintln(t.std.err, "!! "+printable(t.env.Hide(err.Error())))
+			fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 			return false, nil
 		}
 		err = v.src.say(ctx, true, said...)
@@ -268,7 +269,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		}
 		switch refused := new(server.Error); {
 		case errors.As(err, &refused):
-			fmt.Fprintln(t.std.err, "!! "+printable(refused.Message))
+			fmt.Fprintln(t.std.err, "!! "+show.Printable(refused.Message))
 		case err != nil:
 			return false, err
 		case v.there != nil && v.there.rests():
@@ -302,7 +303,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			fmt.Fprintln(t.std.err, "  "+line)
 		}
 	default:
-		fmt.Fprintf(t.std.err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", printable(shorten(name, 40)))
+		fmt.Fprintf(t.std.err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", show.Printable(show.Shorten(name, 40)))
 	}
 	return false, nil
 }
@@ -406,7 +407,7 @@ func (t *dialogue) arrived(ctx context.Context) (input bool) {
 func busyWith(ctx context.Context, k keeper, info session.Info) string {
 	if q, ok := k.(queue.Queue); ok {
 		if w, err := q.Work(ctx, info.ID); err == nil && w.State != queue.Done {
-			return " (" + shorten(visible(worker.Waits(w, time.Now())), 80) + ")"
+			return " (" + show.Shorten(show.Visible(worker.Waits(w, time.Now())), 80) + ")"
 		}
 	}
 	unlock, err := k.Lock(ctx, info.ID)

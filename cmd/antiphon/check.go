@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/rehearsal"
 )
 
@@ -64,7 +65,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 			continue
 		}
 		for _, p := range file.Claim().Powers {
-			fmt.Fprintf(std.out, "%s: the file %s [power]\n", visible(file.PowerPlace(p)), visible(p.String()))
+			fmt.Fprintf(std.out, "%s: the file %s [power]\n", show.Visible(file.PowerPlace(p)), show.Visible(p.String()))
 		}
 		for _, w := range slices.Concat(file.Warnings, file.Lint(), file.Notes()) {
 			fmt.Fprintln(std.out, unforged(w.Error(), path))
@@ -72,9 +73,9 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 		_ = file.Close()
 	}
 	if bad > 0 {
-		return usage(fmt.Errorf("%s of %d with errors", plural(bad, "file"), len(c.Files)))
+		return usage(fmt.Errorf("%s of %d with errors", show.Plural(bad, "file"), len(c.Files)))
 	}
-	fmt.Fprintf(std.err, "antiphon: %s checked, no errors\n", plural(len(c.Files), "file"))
+	fmt.Fprintf(std.err, "antiphon: %s checked, no errors\n", show.Plural(len(c.Files), "file"))
 	return nil
 }
 
@@ -86,12 +87,12 @@ func unforged(message string, names ...string) string {
 			name = value
 		}
 		for part := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '/' || r == filepath.Separator }) {
-			if shown := visible(part); shown != part && strings.TrimSpace(part) != "" {
+			if shown := show.Visible(part); shown != part && strings.TrimSpace(part) != "" {
 				message = strings.ReplaceAll(message, part, shown)
 			}
 		}
 	}
-	return printable(message)
+	return show.Printable(message)
 }
 
 // standardInput is what messages call the file that - names.

@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -60,8 +61,8 @@ func (p *printed) Write(data []byte) (int, error) {
 }
 
 // onScreen puts status lines below what the streams show, if they are a terminal.
-func onScreen(std stdio, env environment, plain bool) (s *screen, with stdio) {
-	s, std.out, std.err = newScreen(std.out, std.err, env, plain)
+func onScreen(std stdio, env environment, plain bool) (s *show.Screen, with stdio) {
+	s, std.out, std.err = show.NewScreen(std.out, std.err, env, plain)
 	return s, std
 }
 
@@ -120,10 +121,10 @@ Without a command, antiphon begins a chat if it is at a terminal.`
 func run(ctx context.Context, args, env []string, std stdio) int {
 	hide := func(text string) string { return host.Environ(env).Hide(text) }
 	out := &printed{Writer: std.out}
-	if !terminal(std.out) { // a terminal stays what it is, for the status line
+	if !show.IsTerminal(std.out) { // a terminal stays what it is, for the status line
 		std.out = out
 	}
-	if terminal(std.in) && terminal(std.out) && talks(args) {
+	if show.IsTerminal(std.in) && show.IsTerminal(std.out) && talks(args) {
 		args = append([]string{"chat"}, args...)
 	}
 	exited, code := false, 0 // by --help, which kong reports by exiting
@@ -500,9 +501,9 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
 		fmt.Fprintln(std.err, unforged(message, args...))
-		message = plural(len(problems), "problem") + "; nothing was sent"
+		message = show.Plural(len(problems), "problem") + "; nothing was sent"
 		if code == exitUsage {
-			message = plural(len(problems), "problem") + " in the file; nothing was sent"
+			message = show.Plural(len(problems), "problem") + " in the file; nothing was sent"
 		}
 	case code == exitInterrupted:
 		message = "interrupted"

@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
@@ -105,7 +106,7 @@ func complete(ctx context.Context, w io.Writer, parser *kong.Kong, env environme
 		seen[one.word] = true
 		b.WriteString(one.word)
 		if one.help != "" {
-			b.WriteString("\t" + printable(one.help))
+			b.WriteString("\t" + show.Printable(one.help))
 		}
 		b.WriteByte('\n')
 	}
@@ -117,7 +118,7 @@ func complete(ctx context.Context, w io.Writer, parser *kong.Kong, env environme
 }
 
 // hiddenInNames reports whether a character must not come from a name into a command line.
-func hiddenInNames(r rune) bool { return unicode.IsControl(r) || reorders(r) }
+func hiddenInNames(r rune) bool { return unicode.IsControl(r) || show.Reorders(r) }
 
 // at is a place in the grammar.
 type at struct {
@@ -358,7 +359,7 @@ func (c *completion) agents() {
 		}
 		for _, e := range entries {
 			if name, isAgent := strings.CutSuffix(e.Name(), ".md"); isAgent {
-				c.named(name, "agent in "+visible(folder))
+				c.named(name, "agent in "+show.Visible(folder))
 			}
 		}
 	}

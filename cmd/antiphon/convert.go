@@ -12,6 +12,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -88,10 +89,10 @@ func (c *convertCommand) Run(ctx context.Context, std stdio) error {
 		if l.Kind != completions.Moved {
 			label, n = "lost", n+1
 		}
-		fmt.Fprintln(std.err, unbroken("antiphon: "+label+": "+l.String()))
+		fmt.Fprintln(std.err, show.Unbroken("antiphon: "+label+": "+l.String()))
 	}
 	if n > 0 && c.Strict {
-		return usage(fmt.Errorf("nothing was written, for %s would be lost (--strict)", plural(n, "thing")))
+		return usage(fmt.Errorf("nothing was written, for %s would be lost (--strict)", show.Plural(n, "thing")))
 	}
 	return c.output(std, out)
 }
@@ -115,7 +116,7 @@ func (c *convertCommand) input(std stdio) (name string, data []byte, err error) 
 		data, err = os.ReadFile(c.File)
 		return c.File, data, err
 	}
-	if terminal(std.in) {
+	if show.IsTerminal(std.in) {
 		return "", nil, errors.New("give a file, or pipe something in")
 	}
 	data, err = io.ReadAll(std.in)

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -112,16 +113,16 @@ func (d *document) readSession(name string, data []byte) ([]item.Item, error) {
 		delete(left, kind)
 	}
 	if n := len(view.Open()); n > 0 {
-		d.lose("session", "%s without an output", plural(n, "call"))
+		d.lose("session", "%s without an output", show.Plural(n, "call"))
 	}
 	if len(left) > 0 {
 		d.lose("session", "entries of the log: %s; antiphon sessions import reads them", strings.Join(slices.Sorted(maps.Keys(left)), ", "))
 	}
 	if waiting > 0 {
-		d.lose("session", "%s that no run has taken; antiphon sessions import reads them", plural(waiting, "delivery"))
+		d.lose("session", "%s that no run has taken; antiphon sessions import reads them", show.Plural(waiting, "delivery"))
 	}
 	if nested > 0 {
-		d.lose("session", "%s of subagents", plural(nested, "session"))
+		d.lose("session", "%s of subagents", show.Plural(nested, "session"))
 	}
 	var items []item.Item
 	for _, it := range view.Items().All() {

@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/sandbox"
 )
@@ -97,7 +98,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	}
 	defer stop()
 	screen, std := onScreen(std, env, env["ANTIPHON_PLAIN"] != "")
-	defer screen.close()
+	defer screen.Close()
 	report := newDoctorReport(std, env, c.JSON)
 	report.screen = screen
 	report.section("Configuration", append(c.configuration(l, table, env), confinement(sandbox.Available())...))
@@ -273,7 +274,7 @@ type doctorReport struct {
 	std    stdio
 	json   bool
 	colour bool
-	screen *screen
+	screen *show.Screen
 	hide   func(string) string // an endpoint's answer may repeat the key
 	config []finding
 	found  []finding
@@ -281,7 +282,7 @@ type doctorReport struct {
 }
 
 func newDoctorReport(std stdio, env environment, asJSON bool) *doctorReport {
-	return &doctorReport{std: std, json: asJSON, hide: env.Hider(), colour: terminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
+	return &doctorReport{std: std, json: asJSON, hide: env.Hider(), colour: show.IsTerminal(std.out) && env["NO_COLOR"] == "" && env["TERM"] != "dumb"}
 }
 
 // section prints the facts of the configuration.
@@ -299,12 +300,12 @@ func (r *doctorReport) section(title string, list []finding) {
 		if f.Result == broken {
 			mark = "!! "
 		}
-		fmt.Fprintf(r.std.out, "  %-10s %s%s\n", f.Name, mark, printable(f.Note))
+		fmt.Fprintf(r.std.out, "  %-10s %s%s\n", f.Name, mark, show.Printable(f.Note))
 	}
 }
 
 var marks = map[verdict]struct{ sign, colour string }{
-	works: {"ok", green}, missing: {"no", dim}, broken: {"!!", red}, unclear: {"??", dim}, skipped: {"--", dim},
+	works: {"ok", show.Green}, missing: {"no", show.Dim}, broken: {"!!", show.Red}, unclear: {"??", show.Dim}, skipped: {"--", show.Dim},
 }
 
 // begin prints the heading of the probes.
@@ -316,9 +317,9 @@ func (r *doctorReport) begin() {
 
 // add prints the finding of a probe.
 func (r *doctorReport) add(f finding) {
-	f.Note = r.hide(printable(r.hide(f.Note)))
+	f.Note = r.hide(show.Printable(r.hide(f.Note)))
 	if f.Result != works && !strings.Contains(f.Note, "\n") {
-		f.Note = shorten(f.Note, 240)
+		f.Note = show.Shorten(f.Note, 240)
 	}
 	r.found = append(r.found, f)
 	if r.json {
@@ -329,7 +330,7 @@ func (r *doctorReport) add(f finding) {
 	if r.colour {
 		sign = "\x1b[" + mark.colour + "m" + sign + "\x1b[0m"
 	}
-	fmt.Fprintf(r.std.out, "  %s %-28s %s\n", sign, f.Name, printable(f.Note))
+	fmt.Fprintf(r.std.out, "  %s %-28s %s\n", sign, f.Name, show.Printable(f.Note))
 }
 
 // answered reports whether a model replied.
@@ -362,7 +363,7 @@ func (r *doctorReport) end(profile jsontext.Value, ok bool) error {
 	if !ok {
 		why := "no model answered; the lines above say why"
 		if r.prober != nil && r.prober.hint != "" {
-			why += ": " + r.hide(printable(r.prober.hint))
+			why += ": " + r.hide(show.Printable(r.prober.hint))
 		}
 		return &exitError{exitProvider, errors.New(why)}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/transport"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
@@ -72,7 +73,7 @@ type prober struct {
 
 // short returns the beginning of an endpoint's text without keys. Keys are removed
 // first, because a shortened key would not be found.
-func (p *prober) short(text string) string { return shorten(p.secret(text), 30) }
+func (p *prober) short(text string) string { return show.Shorten(p.secret(text), 30) }
 
 // probes runs all probes, in an order in which later ones use the results of earlier
 // ones.
@@ -89,9 +90,9 @@ func (c *doctorCommand) probes(ctx context.Context, l *subject, report *doctorRe
 	}
 	report.begin()
 	try := func(name string, run func(context.Context) (string, error)) error {
-		report.screen.wait(name, name)
+		report.screen.Wait(name, name)
 		found := p.try(ctx, name, run)
-		report.screen.done(name)
+		report.screen.Done(name)
 		if ctx.Err() != nil { // and this is not the endpoint's fault
 			return ctx.Err()
 		}
@@ -155,7 +156,7 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 	}
 	switch {
 	case err == nil:
-		return finding{name, works, strings.TrimPrefix(note+", ", ", ") + duration(time.Since(began))}
+		return finding{name, works, strings.TrimPrefix(note+", ", ", ") + show.Duration(time.Since(began))}
 	case errors.As(err, &skip):
 		return finding{name, skipped, skip.Error()}
 	case errors.As(err, &ignored):
@@ -168,7 +169,7 @@ func (p *prober) try(ctx context.Context, name string, run func(context.Context)
 		if p.late++; !p.heard && p.late == mostLate {
 			p.dead = "the endpoint does not answer in time"
 		}
-		return finding{name, broken, fmt.Sprintf("no answer within %s; use --timeout for a longer time", duration(p.timeout))}
+		return finding{name, broken, fmt.Sprintf("no answer within %s; use --timeout for a longer time", show.Duration(p.timeout))}
 	}
 	if e != nil && e.Class == endpoint.Network {
 		p.dead = "the endpoint cannot be reached"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -48,7 +49,7 @@ func (c *doctorCommand) lookAtStore(ctx context.Context, std stdio, env environm
 	if err := report.end(nil, true); err != nil || weak == 0 {
 		return err
 	}
-	return fmt.Errorf("what is committed to this store may be lost: %s", plural(weak, "setting"))
+	return fmt.Errorf("what is committed to this store may be lost: %s", show.Plural(weak, "setting"))
 }
 
 // encryption reports whether a store is encrypted, and whether its key is available.

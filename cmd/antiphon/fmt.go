@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // fmtCommand is antiphon fmt.
@@ -51,7 +52,7 @@ func (c *fmtCommand) Run(std stdio) error {
 	}
 	switch {
 	case bad > 0:
-		return usage(fmt.Errorf("%s of %d could not be formatted", plural(bad, "file"), len(c.Files)))
+		return usage(fmt.Errorf("%s of %d could not be formatted", show.Plural(bad, "file"), len(c.Files)))
 	case c.Check && differ > 0:
 		return &exitError{code: exitFailed}
 	}
@@ -82,7 +83,7 @@ func (c *fmtCommand) format(std stdio, path string) (changed bool, err error) {
 	changed = out != string(src)
 	switch {
 	case c.Diff && changed:
-		err = writeForeign(std.out, unifiedDiff(name, string(src), out))
+		err = writeForeign(std.out, show.UnifiedDiff(name, string(src), out))
 	case c.Check && changed:
 		err = writeForeign(std.out, name+"\n")
 	case c.Diff, c.Check:

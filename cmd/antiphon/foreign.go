@@ -10,6 +10,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // This file writes contents of files and of sessions to standard output. A file or a pipe gets each byte.
@@ -18,7 +20,7 @@ import (
 
 // writeForeign writes a text that somebody else wrote.
 func writeForeign(out io.Writer, text string) error {
-	if terminal(out) {
+	if show.IsTerminal(out) {
 		text = shownAt(text)
 	}
 	_, err := io.WriteString(out, text)
@@ -28,7 +30,7 @@ func writeForeign(out io.Writer, text string) error {
 // shownAt returns a text for a terminal, with the characters that steer as numbers, such as <U+001B>.
 func shownAt(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\ufffd")
-	return numbered(text, steers)
+	return show.Numbered(text, steers)
 }
 
 // steers reports whether a character changes what a terminal shows of the text around it, or has no shape.
@@ -41,7 +43,7 @@ func steers(r rune) bool {
 // toJSON returns a writer for JSON to standard output. At a terminal it escapes the characters that steer, so
 // the values stay the same.
 func toJSON(out io.Writer) io.Writer {
-	if terminal(out) {
+	if show.IsTerminal(out) {
 		return &escaping{out: out}
 	}
 	return out

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/access"
 )
 
@@ -212,7 +213,7 @@ func (f *keysFlag) warnOfNoKey(std stdio, env environment) error {
 	}
 	now := time.Now()
 	if len(list) > 0 && !slices.ContainsFunc(list, func(k access.Key) bool { return k.Valid(now) }) {
-		fmt.Fprintf(std.err, "antiphon: warning: no key is valid any more, so a server refuses every request; antiphon keys create NAME makes one, and without the file %s none is needed\n", visible(path))
+		fmt.Fprintf(std.err, "antiphon: warning: no key is valid any more, so a server refuses every request; antiphon keys create NAME makes one, and without the file %s none is needed\n", show.Visible(path))
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // endpointService is the name in keyrings under which the keys of endpoints are.
@@ -200,7 +201,7 @@ func (c *loginCommand) Run(ctx context.Context, std stdio, env environment, own 
 				_ = ringDelete(endpointService, place) // an old one, which is not used any more
 			}
 		} else if err := ringSet(endpointService, place, key.Reveal()); err != nil {
-			fmt.Fprintf(std.err, "antiphon: this system has no keyring that can be used: %s\n", printable(key.Hide(err.Error())))
+			fmt.Fprintf(std.err, "antiphon: this system has no keyring that can be used: %s\n", show.Printable(key.Hide(err.Error())))
 			kept.Key = key.Reveal()
 		}
 		return append(slices.DeleteFunc(list, kept.same), kept), nil
@@ -208,7 +209,7 @@ func (c *loginCommand) Run(ctx context.Context, std stdio, env environment, own 
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.err, "antiphon: the key for %s is kept in %s; antiphon logout %s forgets it\n", place, visible(kept.where(env)), quoted(c.Name))
+	_, err = fmt.Fprintf(std.err, "antiphon: the key for %s is kept in %s; antiphon logout %s forgets it\n", place, show.Visible(kept.where(env)), quoted(c.Name))
 	return err
 }
 
@@ -220,7 +221,7 @@ func askKey(ctx context.Context, std stdio, place string) (endpoint.Key, error) 
 	var text []byte
 	var err error
 	none := "there is no key on standard input"
-	if in, ok := std.in.(*os.File); ok && terminal(in) {
+	if in, ok := std.in.(*os.File); ok && show.IsTerminal(in) {
 		fmt.Fprintf(std.err, "the key for %s (it is not shown): ", place)
 		text, err = readHidden(ctx, int(in.Fd()))
 		fmt.Fprintln(std.err)
@@ -312,7 +313,7 @@ func (s *settings) withKept(env environment, w io.Writer) (environment, error) {
 		text := k.Key
 		if text == "" {
 			if text, err = ringGet(endpointService, k.URL); err != nil {
-				fmt.Fprintf(w, "antiphon: the key for %s cannot be read from the keyring: %s\n", visible(k.URL), printable(err.Error()))
+				fmt.Fprintf(w, "antiphon: the key for %s cannot be read from the keyring: %s\n", show.Visible(k.URL), show.Printable(err.Error()))
 				continue
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/mcpserver"
 )
 
@@ -49,7 +50,7 @@ func (c *mcpCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		bad, err := c.showAgents(ctx, "tool", std, env)
 		return cmp.Or(err, errRefused(bad))
 	}
-	if c.Listen == "" && terminal(std.in) {
+	if c.Listen == "" && show.IsTerminal(std.in) {
 		fmt.Fprintln(std.err, "antiphon: speaking MCP on standard input and output, which is for a program that starts this one; --listen 127.0.0.1:8788 serves HTTP")
 	}
 	asked := std
@@ -62,7 +63,7 @@ func (c *mcpCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	}
 	hide := env.Hider()
 	errorLog := log.New(std.err, "antiphon: ", 0)
-	s := &mcpserver.Server{Version: programVersion(), Wait: c.Wait, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+	s := &mcpserver.Server{Version: programVersion(), Wait: c.Wait, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
 	for _, a := range list {
 		a.config.Hint = func(tool string) string { return "The user can allow it: antiphon mcp with --allow " + tool + "." }
 		served := mcpserver.Agent{Name: a.name, Description: a.file.Description(), Config: a.config}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/platform"
 )
 
@@ -65,7 +66,7 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own
 		return err
 	}
 	if name, _, _ := strings.Cut(l.Host, ":"); l.Key.IsZero() && !here(name) {
-		fmt.Fprintf(std.err, "antiphon: no key is sent to %s; antiphon login %s keeps one\n", visible(l.Host), visible(quoted(l.Host)))
+		fmt.Fprintf(std.err, "antiphon: no key is sent to %s; antiphon login %s keeps one\n", show.Visible(l.Host), show.Visible(quoted(l.Host)))
 	}
 	config := l.Config()
 	config.UserAgent = userAgent()
@@ -75,11 +76,11 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	screen, std := onScreen(std, env, env["ANTIPHON_PLAIN"] != "")
-	defer screen.close()
-	screen.wait("models", visible(l.Host))
+	defer screen.Close()
+	screen.Wait("models", show.Visible(l.Host))
 	err = c.print(limited, std, env, config)
 	if err != nil && ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
-		return &exitError{exitProvider, fmt.Errorf("%s did not list its models within %s; check the address, or give it longer with --timeout", visible(l.Host), duration(c.Timeout))}
+		return &exitError{exitProvider, fmt.Errorf("%s did not list its models within %s; check the address, or give it longer with --timeout", show.Visible(l.Host), show.Duration(c.Timeout))}
 	}
 	return err
 }
@@ -90,7 +91,7 @@ func (c *modelsCommand) print(ctx context.Context, std stdio, env environment, c
 		if err != nil {
 			return err
 		}
-		line, out := printable(env.Hide(m.ID)), std.out
+		line, out := show.Printable(env.Hide(m.ID)), std.out
 		if c.JSON {
 			text, err := m.MarshalJSON()
 			if err != nil {
@@ -120,7 +121,7 @@ func (s *settings) sayKeyless(w io.Writer, env environment) error {
 		if s.endpoints[name] == env["OPENAI_BASE_URL"] || err == nil && here(u.Hostname()) {
 			continue // it is the one that is asked, or gets a key only if its owner wants it
 		}
-		if _, err := fmt.Fprintf(w, "antiphon: no key is kept for %s (%s); antiphon login %[1]s keeps one\n", name, visible(s.endpoints[name])); err != nil {
+		if _, err := fmt.Fprintf(w, "antiphon: no key is kept for %s (%s); antiphon login %[1]s keeps one\n", name, show.Visible(s.endpoints[name])); err != nil {
 			return err
 		}
 	}

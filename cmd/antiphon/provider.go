@@ -10,6 +10,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // profilesFlag is the flag for a file of profiles.
@@ -100,15 +101,15 @@ func goesWell(kind host.NoticeKind) bool {
 func noticeText(n host.Notice) string {
 	switch n.Kind {
 	case host.NoticeFile:
-		return printable(n.Text) // with its place, and perhaps a hint
+		return show.Printable(n.Text) // with its place, and perhaps a hint
 	case host.NoticeRehearsed, host.NoticeMissing, host.NoticeSaved:
-		return "!! " + unbroken(n.Text)
+		return "!! " + show.Unbroken(n.Text)
 	case host.NoticeRule, host.NoticeUnused: // else they look like errors that ended the run
-		return "antiphon: warning: " + unbroken(n.Text)
+		return "antiphon: warning: " + show.Unbroken(n.Text)
 	case host.NoticeNotBeside:
-		return "!! " + unbroken(n.Text) + "; with -o FILE it is kept beside that, in .chatmd"
+		return "!! " + show.Unbroken(n.Text) + "; with -o FILE it is kept beside that, in .chatmd"
 	}
-	return "antiphon: " + unbroken(n.Text)
+	return "antiphon: " + show.Unbroken(n.Text)
 }
 
 func userAgent() string { return "antiphon/" + programVersion() }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -28,9 +29,9 @@ func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string
 	t.Helper()
 	var screen bytes.Buffer
 	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
-	who.look = unmarked
+	who.look = show.Unmarked
 	if colour {
-		who.look = coloured
+		who.look = show.Coloured
 	}
 	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call, Rules: []session.Rule{{Verdict: session.Allow, Tool: call.Name}}})
 	if err != nil && typed != "" {
@@ -98,7 +99,7 @@ func TestAskHidesNothing(t *testing.T) {
 	screen, _ := questioned(t, call, false, "n\n")
 	wantAll(t, "the question", screen, "   | a<U+200B>b<U+001B>[2J<U+202E><U+000D>\n", "   | rm -rf /\n", "\n   ⋮ xxx", `"?? y": zzz`)
 	for line := range strings.Lines(screen) {
-		if columnsOf(strings.TrimRight(line, "\n")) > 80 {
+		if show.ColumnsOf(strings.TrimRight(line, "\n")) > 80 {
 			t.Errorf("too long: %q", line)
 		}
 		if strings.HasPrefix(line, "??") && !strings.HasPrefix(line, "?? run_command\n") {
@@ -264,10 +265,10 @@ func TestEditAgain(t *testing.T) {
 // marked: in colours in reverse, without colours by carets, and for screen readers not at all.
 func TestAskAboutEdit(t *testing.T) {
 	call := tool.Call{Name: "find_and_replace", Arguments: arguments(t, "path", "greet.py", "find", "def greet():\n    print(\"Hi\")\n", "replace", "def greet():\n    print(\"Hello\", name)\n"+strings.Repeat("#", 60))}
-	for as, want := range map[look]string{
-		unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",
-		underlined: "   | -    print(\"Hi\")\n                 ^^\n   | +    print(\"Hello\", name)\n                 ^^^^^ ^^^^^^\n",
-		coloured:   "   | \x1b[31m-    print(\"\x1b[7mHi\x1b[27m\")\x1b[0m\n",
+	for as, want := range map[show.Look]string{
+		show.Unmarked:   "   |  def greet():\n   | -    print(\"Hi\")\n   | +    print(\"Hello\", name)\n",
+		show.Underlined: "   | -    print(\"Hi\")\n                 ^^\n   | +    print(\"Hello\", name)\n                 ^^^^^ ^^^^^^\n",
+		show.Coloured:   "   | \x1b[31m-    print(\"\x1b[7mHi\x1b[27m\")\x1b[0m\n",
 	} {
 		var screen bytes.Buffer
 		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})

@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
 	"github.com/antiphon-go/antiphon/session"
@@ -28,8 +29,8 @@ import (
 
 // runCommand is antiphon run.
 type runCommand struct {
-	screen *screen  // nil if there is no status line
-	among  []string // tags of the sessions that --last and --choose are about
+	screen *show.Screen // nil if there is no status line
+	among  []string     // tags of the sessions that --last and --choose are about
 
 	refused unapproved   // tools of agents in messages, which ran before the run
 	unheld  *atomic.Bool // the audit log cannot be written, so calls are refused; nil before notify
@@ -133,7 +134,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 			return err
 		}
 	}
-	if _, err := pictureWay(env); err != nil {
+	if _, err := show.PictureWay(env); err != nil {
 		return usage(err)
 	}
 	cfg, err := c.config(env)
@@ -144,7 +145,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 		return err
 	}
 	std, who := c.watch(std, env)
-	defer c.screen.close()
+	defer c.screen.Close()
 	cfg.FrontEnd = front(std, env, c.Quiet)
 	cfg.Notify, cfg.Locked = c.notify(std, c.screen), c.locked
 	if who != nil {
@@ -154,7 +155,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	}
 	if c.screen != nil {
 		hide := env.Hider()
-		cfg.Live = func(call tool.Call, _ bool, text []byte) { c.screen.last(callKey(call.ID), hide(string(text))) }
+		cfg.Live = func(call tool.Call, _ bool, text []byte) { c.screen.Last(show.CallKey(call.ID), hide(string(text))) }
 	}
 	if err := c.trusted(std, env, who, &cfg); err != nil {
 		return err
@@ -208,19 +209,19 @@ func (c *runCommand) unopened(err error) error {
 }
 
 // notify prints notices, and shows what is waited for.
-func (c *runCommand) notify(std stdio, below waits) func(host.Notice) {
+func (c *runCommand) notify(std stdio, below show.Waits) func(host.Notice) {
 	const inside = "agent in a message"
 	c.unheld = cmp.Or(c.unheld, new(atomic.Bool))
 	return func(n host.Notice) {
 		switch n.Kind {
 		case host.NoticeWaiting:
-			below.wait(n.Text, n.Text)
+			below.Wait(n.Text, n.Text)
 			return
 		case host.NoticeReady:
-			below.done(n.Text)
+			below.Done(n.Text)
 			return
 		case host.NoticeAsked:
-			below.done(inside)
+			below.Done(inside)
 			return
 		case host.NoticeNearName, host.NoticeKept:
 			if c.unnamed {
@@ -232,15 +233,15 @@ func (c *runCommand) notify(std stdio, below waits) func(host.Notice) {
 			c.refused.name(n.Tool, true, "")
 		case host.NoticeServer:
 			if n.Server.Kind == mcpbridge.Progress {
-				below.last(callKey(n.Server.Call.ID), n.Text)
+				below.Last(show.CallKey(n.Server.Call.ID), n.Text)
 				return
 			}
 		}
 		if !c.Quiet || !goesWell(n.Kind) {
-			fmt.Fprintln(std.err, noticeText(n)+printable(c.whatNext(n)))
+			fmt.Fprintln(std.err, noticeText(n)+show.Printable(c.whatNext(n)))
 		}
 		if n.Kind == host.NoticeAsking {
-			below.wait(inside, "the agent "+filepath.Base(n.File))
+			below.Wait(inside, "the agent "+filepath.Base(n.File))
 		}
 	}
 }
@@ -274,12 +275,12 @@ func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	if !c.JSON && !c.Quiet {
 		c.screen, std = onScreen(std, env, c.Plain)
 	}
-	if !terminal(std.in) || !terminal(std.err) || c.JSON {
+	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) || c.JSON {
 		return std, nil
 	}
 	who := newPerson(std)
 	if c.screen != nil {
-		who.look, who.columns = c.screen.look(), c.screen.columns
+		who.look, who.columns = c.screen.Look(), c.screen.Columns
 	}
 	return std, who
 }
@@ -309,13 +310,13 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 
 // play runs the agent and shows its events.
 func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, prompt asked) error {
-	p := newPrinter(std.out, std.err, env)
+	p := show.NewPrinter(std.out, std.err, env)
 	p.Waits, p.Quiet, p.Whole, p.Mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
 	p.Colour = p.Colour && !c.Plain
-	p.Look = lookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
+	p.Look = show.LookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
-	p.recall(h.Session)
-	show := p.show
+	p.Recall(h.Session)
+	show := p.Show
 	if c.JSON {
 		show = (&jsonLines{out: toJSON(std.out)}).show
 	}
@@ -357,9 +358,9 @@ func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *ho
 	}
 	if c.Schema != "" && !c.JSON && stopped.Why == string(agent.StopEndTurn) {
 		p.Mute = false
-		p.text(strings.TrimSpace(h.Result().Answer))
-		p.endLine()
-		if err := p.failure(); err != nil {
+		p.Text(strings.TrimSpace(h.Result().Answer))
+		p.EndLine()
+		if err := p.Failure(); err != nil {
 			return err
 		}
 	}
@@ -476,14 +477,14 @@ func (c *runCommand) verdict(s session.Stopped, refused unapproved) error {
 		again = "; run it again to continue"
 	}
 	if s.Why == string(agent.StopRequested) {
-		return &exitError{exitLimit, fmt.Errorf("stopped on request%s%s", colon(s.Detail), again)}
+		return &exitError{exitLimit, fmt.Errorf("stopped on request%s%s", show.Colon(s.Detail), again)}
 	}
 	return &exitError{exitLimit, fmt.Errorf("stopped at the limit %s: %s%s", s.Why, detail, again)}
 }
 
 // depicts has the images of tools and of the model drawn below their rows, if these go to a terminal, and the answer too.
-func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p *printer) {
-	if terminal(std.out) {
-		p.depictOn(ctx, c.screen, env)
+func (c *runCommand) depicts(ctx context.Context, std stdio, env environment, p *show.Printer) {
+	if show.IsTerminal(std.out) {
+		p.DepictOn(ctx, c.screen, env)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -41,7 +42,7 @@ func TestStatusLine(t *testing.T) {
 		screen = term.until(t, "step one")
 	}
 	for line := range strings.Lines(screen) {
-		if columnsOf(strings.TrimRight(line, "\n")) > 150 {
+		if show.ColumnsOf(strings.TrimRight(line, "\n")) > 150 {
 			t.Errorf("a line is too long: %q", line)
 		}
 	}

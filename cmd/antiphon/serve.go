@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -121,7 +122,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			return err
 		}
 		errorLog := log.New(std.err, "antiphon: ", 0)
-		s.agents = &agents.Backend{Queue: c.Work == workQueue, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(unbroken(hide(err.Error()))) }}
+		s.agents = &agents.Backend{Queue: c.Work == workQueue, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
 		for _, a := range list {
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
@@ -235,7 +236,7 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 		a, err := c.agent(ctx, cfg, file, std, env)
 		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
 			problem, _, _ := strings.Cut(err.Error(), "\n")
-			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", visible(file), printable(env.Hide(problem)))
+			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", show.Visible(file), show.Printable(env.Hide(problem)))
 			continue
 		}
 		if err != nil {
@@ -245,7 +246,7 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 		if err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, visible(a.name), visible(file), visible(by))
+		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, show.Visible(a.name), show.Visible(file), show.Visible(by))
 		list = append(list, a)
 	}
 	if len(list) == 0 {
@@ -270,7 +271,7 @@ type hider struct {
 }
 
 func (h hider) Write(line []byte) (int, error) {
-	_, err := fmt.Fprintln(h.std.err, unbroken(strings.TrimSuffix(h.hide(string(line)), "\n")))
+	_, err := fmt.Fprintln(h.std.err, show.Unbroken(strings.TrimSuffix(h.hide(string(line)), "\n")))
 	return len(line), err
 }
 
@@ -290,7 +291,7 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 		}
 		found, err := filepath.Glob(filepath.Join(globbed(name), "*.md"))
 		if err == nil && len(found) == 0 {
-			err = fmt.Errorf("%s: the folder has no file that ends in .md", visible(name))
+			err = fmt.Errorf("%s: the folder has no file that ends in .md", show.Visible(name))
 		}
 		if err != nil {
 			return nil, usage(err)
@@ -301,7 +302,7 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 	for _, file := range files {
 		name := modelName(file)
 		if other := seen[name]; other != "" {
-			return nil, usage(fmt.Errorf("%s and %s would both be the %s %s: rename one", visible(other), visible(file), what, visible(name)))
+			return nil, usage(fmt.Errorf("%s and %s would both be the %s %s: rename one", show.Visible(other), show.Visible(file), what, show.Visible(name)))
 		}
 		seen[name] = file
 		if err := notAgent(file); err != nil {
@@ -362,7 +363,7 @@ func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err e
 // covered by --trust or an answer for this time. K1 K6
 func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a offeredAgent, err error) {
 	var who *person
-	if terminal(std.in) && terminal(std.err) {
+	if show.IsTerminal(std.in) && show.IsTerminal(std.err) {
 		who = newPerson(std)
 	}
 	t, err := newTruster(file, &c.trustFlags, std, env, who)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/access"
 	"github.com/antiphon-go/antiphon/server/agents"
@@ -171,7 +172,7 @@ func networkOf(address string) string {
 // cannotListen explains why a flag's address cannot be listened at.
 func cannotListen(flag, address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s %s: another program listens there\n  hint: end it, or name another port; port 0 takes a free one", flag, visible(address))
+		return fmt.Errorf("%s %s: another program listens there\n  hint: end it, or name another port; port 0 takes a free one", flag, show.Visible(address))
 	}
 	return fmt.Errorf("%s: %w", flag, err)
 }
@@ -183,7 +184,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8788", err))
 	}
 	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
-		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8788, because there are no keys", visible(address)))
+		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8788, because there are no keys", show.Visible(address)))
 	}
 	return listenAt(ctx, address)
 }
@@ -332,7 +333,7 @@ func (s *serving) sends(from interface {
 // sessions returns the routes for front ends. There are none without keys: every program of
 // the machine could read all conversations, and speak in them. V3
 func (s *serving) sessions(project string) *sessions.Handler {
-	h := &sessions.Handler{Store: s.store, Owner: project, Live: &s.live, Log: func(err error) { s.errors.Print(unbroken(err.Error())) }}
+	h := &sessions.Handler{Store: s.store, Owner: project, Live: &s.live, Log: func(err error) { s.errors.Print(show.Unbroken(err.Error())) }}
 	if s.audit != nil {
 		h.Record = s.audit.Write
 	}
@@ -396,7 +397,7 @@ func (s *serving) say(std stdio, env environment, at net.Addr) error {
 		key = " -H 'Authorization: Bearer KEY'"
 		needed := "a key"
 		if s.Issuer != "" {
-			needed = "a key, or a token of " + visible(s.Issuer)
+			needed = "a key, or a token of " + show.Visible(s.Issuer)
 		}
 		fmt.Fprintln(std.err, "antiphon: every request needs "+needed)
 		if s.Issuer == "" {
@@ -410,10 +411,10 @@ func (s *serving) say(std stdio, env environment, at net.Addr) error {
 	}
 	path, body := "models", ""
 	if s.agents != nil {
-		path, body = "responses", fmt.Sprintf(` -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'`, visible(s.agents.Agents[0].Name))
+		path, body = "responses", fmt.Sprintf(` -H 'Content-Type: application/json' -d '{"model":"%s","input":"Hello"}'`, show.Visible(s.agents.Agents[0].Name))
 	}
 	if _, unix := at.(*net.UnixAddr); unix {
-		fmt.Fprintf(std.err, "antiphon: serving at %s%s; to try it:\n  curl --unix-socket %s %s://localhost%s/v1/%s%s%s\n", unixPrefix, visible(at.String()), visible(quoted(at.String())), scheme, s.Base, path, key, body)
+		fmt.Fprintf(std.err, "antiphon: serving at %s%s; to try it:\n  curl --unix-socket %s %s://localhost%s/v1/%s%s%s\n", unixPrefix, show.Visible(at.String()), show.Visible(quoted(at.String())), scheme, s.Base, path, key, body)
 		return nil
 	}
 	fmt.Fprintf(std.err, "antiphon: serving at %s://%s%s/v1; to try it:\n  curl %[1]s://%[2]s%[3]s/v1/%s%s%s\n", scheme, at, s.Base, path, key, body)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -23,7 +24,7 @@ func errRefused(bad int) error {
 	if bad == 0 {
 		return nil
 	}
-	return usage(fmt.Errorf("%s in the list above would be refused", plural(bad, "thing")))
+	return usage(fmt.Errorf("%s in the list above would be refused", show.Plural(bad, "thing")))
 }
 
 // showAgents prints the agents that would be served, and returns how many would be
@@ -54,7 +55,7 @@ func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, en
 				said = "refused"
 				bad++
 			}
-			fmt.Fprintf(std.out, "%s %s: %s: %s\n", what, visible(modelName(file)), said, printable(env.Hide(problem)))
+			fmt.Fprintf(std.out, "%s %s: %s: %s\n", what, show.Visible(modelName(file)), said, show.Printable(env.Hide(problem)))
 		}
 	}
 	if served == 0 && bad == 0 {
@@ -85,10 +86,10 @@ func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprintf(std.out, "%s %s: %s, answered by %s\n", what, visible(modelName(file)), visible(file), visible(by))
+	fmt.Fprintf(std.out, "%s %s: %s, answered by %s\n", what, show.Visible(modelName(file)), show.Visible(file), show.Visible(by))
 	claim := f.Claim()
 	for _, p := range claim.Powers {
-		fmt.Fprintf(std.out, "  the file %s\n", visible(p.String()))
+		fmt.Fprintf(std.out, "  the file %s\n", show.Visible(p.String()))
 	}
 	if len(claim.Powers) == 0 {
 		return true, nil
@@ -102,7 +103,7 @@ func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file
 	case c.Trust:
 		fmt.Fprintln(std.out, "  --trust agrees to this")
 	default:
-		fmt.Fprintf(std.out, "  refused: nobody has agreed to this; antiphon trust %s\n", visible(quoted(file)))
+		fmt.Fprintf(std.out, "  refused: nobody has agreed to this; antiphon trust %s\n", show.Visible(quoted(file)))
 		return false, nil
 	}
 	return true, nil
@@ -132,11 +133,11 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(std.out, "sessions: %s\n", visible(placeShown(place)))
+	fmt.Fprintf(std.out, "sessions: %s\n", show.Visible(placeShown(place)))
 	refuses := func(err error) {
 		if err != nil {
 			bad++
-			fmt.Fprintf(std.out, "refused: %s\n", printable(err.Error()))
+			fmt.Fprintf(std.out, "refused: %s\n", show.Printable(err.Error()))
 		}
 	}
 	if c.TLSCert != "" && c.TLSKey != "" {
@@ -147,17 +148,17 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		refuses(err)
 	} else {
 		scheme := map[bool]string{true: "https", false: "http"}[c.TLSCert != ""]
-		fmt.Fprintf(std.out, "listens: %s, %s, below %s/\n", visible(c.Listen), scheme, c.Base)
+		fmt.Fprintf(std.out, "listens: %s, %s, below %s/\n", show.Visible(c.Listen), scheme, c.Base)
 	}
 	if c.OTLP != "" {
 		if _, err := newExporter(c.OTLP, env[otlpHeaders], nil); err != nil {
 			refuses(fmt.Errorf("--otlp-endpoint: %w", err))
 		} else {
-			fmt.Fprintf(std.out, "spans: sent to %s\n", visible(c.OTLP))
+			fmt.Fprintf(std.out, "spans: sent to %s\n", show.Visible(c.OTLP))
 		}
 	}
 	if u, err := url.Parse(c.Webhook); err == nil && c.Webhook != "" { // the rest of it may be a secret
-		fmt.Fprintf(std.out, "webhook: events are sent to %s\n", visible(u.Host))
+		fmt.Fprintf(std.out, "webhook: events are sent to %s\n", show.Visible(u.Host))
 	}
 	for _, origin := range c.Origins {
 		fmt.Fprintf(std.out, "pages of %s may use it\n", origin)
@@ -188,13 +189,13 @@ func (c *serveCommand) showKeys(std stdio, env environment) error {
 		return usage(err)
 	}
 	if c.Issuer != "" {
-		fmt.Fprintf(std.out, "tokens of %s for %s: the project is the claim %s\n", visible(c.Issuer), visible(c.Audience), visible(c.Claim))
+		fmt.Fprintf(std.out, "tokens of %s for %s: the project is the claim %s\n", show.Visible(c.Issuer), show.Visible(c.Audience), show.Visible(c.Claim))
 	} else if len(list) == 0 {
 		fmt.Fprintln(std.out, "keys: none; every program that reaches the address may do everything")
 	}
 	for i := range list {
 		k := &list[i]
-		fmt.Fprintf(std.out, "key %s: project %s, %s, %s, %s\n", visible(k.Name), visible(k.Project), scopesOf(k), keyLimits(&k.Limits), keyState(k, time.Now()))
+		fmt.Fprintf(std.out, "key %s: project %s, %s, %s, %s\n", show.Visible(k.Name), show.Visible(k.Project), scopesOf(k), keyLimits(&k.Limits), keyState(k, time.Now()))
 	}
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // unixPrefix begins an address that is the path of a Unix socket.
@@ -45,7 +47,7 @@ func (c *serveCommand) mayListen(env environment) error {
 }
 
 func needsKeys(at string) error {
-	return usage(fmt.Errorf("--listen %s: without keys only loopback addresses are served, such as 127.0.0.1:8787\n  hint: antiphon keys create NAME makes a key for a client", visible(at)))
+	return usage(fmt.Errorf("--listen %s: without keys only loopback addresses are served, such as 127.0.0.1:8787\n  hint: antiphon keys create NAME makes a key for a client", show.Visible(at)))
 }
 
 // keyed reports whether clients need keys.
@@ -99,7 +101,7 @@ func activated(env environment) (net.Listener, error) {
 		return nil, nil
 	}
 	if env["LISTEN_FDS"] != "1" {
-		return nil, fmt.Errorf("systemd passes %s sockets, and one can be served: give each its own service", visible(env["LISTEN_FDS"]))
+		return nil, fmt.Errorf("systemd passes %s sockets, and one can be served: give each its own service", show.Visible(env["LISTEN_FDS"]))
 	}
 	f := os.NewFile(firstSocket, "the socket of systemd")
 	if f == nil {
@@ -139,7 +141,7 @@ func (l *unixSocket) Close() error {
 // its own and then moved, so that nobody else can connect before its permissions are set. A
 // socket that nobody listens at is replaced.
 func listenUnix(ctx context.Context, path string) (_ net.Listener, err error) {
-	bad := func(err error) error { return fmt.Errorf("--listen %s%s: %w", unixPrefix, visible(path), err) }
+	bad := func(err error) error { return fmt.Errorf("--listen %s%s: %w", unixPrefix, show.Visible(path), err) }
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/gateway"
 )
 
@@ -37,7 +38,7 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 	}
 	for _, at := range c.Counted {
 		if !c.named(at) {
-			return nil, usage(fmt.Errorf("--counted: no --upstream is at %s", visible(at)))
+			return nil, usage(fmt.Errorf("--counted: no --upstream is at %s", show.Visible(at)))
 		}
 	}
 	for _, given := range c.Upstream {
@@ -108,13 +109,13 @@ func (c *upstreamFlags) keys(env environment) (map[string]endpoint.Key, error) {
 	for _, given := range c.UpstreamKey {
 		name, at, ok := strings.Cut(given, "@")
 		if !ok || name == "" || at == "" {
-			return nil, usage(fmt.Errorf("--upstream-key %s: want NAME@HOST, such as MY_KEY@api.example.com", visible(given)))
+			return nil, usage(fmt.Errorf("--upstream-key %s: want NAME@HOST, such as MY_KEY@api.example.com", show.Visible(given)))
 		}
 		if env[name] == "" {
-			return nil, usage(fmt.Errorf("--upstream-key: the variable %s is not set", visible(name)))
+			return nil, usage(fmt.Errorf("--upstream-key: the variable %s is not set", show.Visible(name)))
 		}
 		if !c.named(at) {
-			return nil, usage(fmt.Errorf("--upstream-key: no --upstream is at %s", visible(at)))
+			return nil, usage(fmt.Errorf("--upstream-key: no --upstream is at %s", show.Visible(at)))
 		}
 		keys[strings.ToLower(at)] = endpoint.NewKey(env[name])
 	}
@@ -144,7 +145,7 @@ func (c *upstreamFlags) sayUpstreams(to io.Writer, before string, ups []gateway.
 			key = "with a key"
 		}
 		about := dialect.Client{Config: u.Config, Dialect: u.Dialect}.About()
-		fmt.Fprintf(to, before+"%s are asked at %s by %s, %s\n", visible(models), visible(about.URL), u.Dialect.Info().Title, key)
+		fmt.Fprintf(to, before+"%s are asked at %s by %s, %s\n", show.Visible(models), show.Visible(about.URL), u.Dialect.Info().Title, key)
 	}
 	if c.AccountIDs && len(ups) > 0 {
 		fmt.Fprintln(to, before+"clients may name what is in the accounts of the upstreams by ids")

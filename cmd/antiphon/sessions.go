@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -80,7 +81,7 @@ func (c *sessionsCommand) told(std stdio, value any, format string, args ...any)
 	if c.JSON {
 		return c.printJSON(std, value)
 	}
-	_, err := fmt.Fprintln(std.out, printable(c.hide(fmt.Sprintf(format, args...))))
+	_, err := fmt.Fprintln(std.out, show.Printable(c.hide(fmt.Sprintf(format, args...))))
 	return err
 }
 
@@ -205,10 +206,10 @@ type infoCommand struct {
 // account is what sessions info prints.
 type account struct {
 	session.Info
-	Items  int    `json:"items"`
-	Turns  int    `json:"turns"`
-	Calls  int    `json:"calls"`
-	Tokens tokens `json:"tokens"`
+	Items  int         `json:"items"`
+	Turns  int         `json:"turns"`
+	Calls  int         `json:"calls"`
+	Tokens show.Tokens `json:"tokens"`
 	// Cost is the cost of this session's own turns, Nested the usage of subagents, and
 	// All their sum.
 	Cost   float64     `json:"cost,omitempty"`
@@ -327,7 +328,7 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	out := &hidingWriter{out: bufio.NewWriter(std.out), hide: hide}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", name, unbroken(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", name, show.Unbroken(fmt.Sprintf(format, args...)))
 	}
 	line("id", "%s%s", a.ID, specials(a.Info))
 	line("name", "%s", cmp.Or(a.Name, "-"))
@@ -351,8 +352,8 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	if len(a.Models) > 0 {
 		line("reported", "%s", strings.Join(a.Models, ", "))
 	}
-	line("log", "%s, %s, %s, %s", plural(int(a.Entries), "entry"), plural(a.Items, "item"), plural(a.Turns, "turn"), plural(a.Calls, "call"))
-	line("used", "%s", cmp.Or(strings.TrimPrefix(usedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
+	line("log", "%s, %s, %s, %s", show.Plural(int(a.Entries), "entry"), show.Plural(a.Items, "item"), show.Plural(a.Turns, "turn"), show.Plural(a.Calls, "call"))
+	line("used", "%s", cmp.Or(strings.TrimPrefix(show.UsedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
 	if len(a.Agents) > 1 {
 		for _, one := range a.Agents {
 			line("agent", "%s: %s", cmp.Or(one.Agent, "itself"), spentText(one.TokenUsage))
@@ -378,7 +379,7 @@ func (a *account) print(std stdio, hide func(string) string) error {
 		line("last run", "%s", strings.ReplaceAll(a.Stop, "_", " "))
 	}
 	if a.Approvals > 0 {
-		line("allowed", "%s", plural(a.Approvals, "call"))
+		line("allowed", "%s", show.Plural(a.Approvals, "call"))
 	}
 	for _, rule := range a.Rules {
 		line("remembers", "%s", rule)
@@ -387,7 +388,7 @@ func (a *account) print(std stdio, hide func(string) string) error {
 		line("waits", "%s", call)
 	}
 	if a.Inbox > 0 {
-		line("inbox", "%s for the next run", plural(a.Inbox, "delivery"))
+		line("inbox", "%s for the next run", show.Plural(a.Inbox, "delivery"))
 	}
 	return errors.Join(w.Flush(), out.end())
 }
@@ -402,7 +403,7 @@ func costText(cost float64) string {
 
 // spentText describes a usage.
 func spentText(u agent.TokenUsage) string {
-	text := fmt.Sprintf("%s, %d tokens", plural(u.Turns, "turn"), u.Tokens)
+	text := fmt.Sprintf("%s, %d tokens", show.Plural(u.Turns, "turn"), u.Tokens)
 	if u.InputTokens > 0 || u.OutputTokens > 0 {
 		text += fmt.Sprintf(" (%d in, %d of them cached, %d out)", u.InputTokens, u.CachedTokens, u.OutputTokens)
 	}
@@ -415,7 +416,7 @@ func toolText(t agent.ToolUsage) string {
 	if t.Agent != "" {
 		text += " of " + t.Agent
 	}
-	text += ": " + plural(t.Calls, "call")
+	text += ": " + show.Plural(t.Calls, "call")
 	if t.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", t.Failed)
 	}
@@ -423,7 +424,7 @@ func toolText(t agent.ToolUsage) string {
 		text += fmt.Sprintf(", %d refused", t.Refused)
 	}
 	if t.Nested.Tokens > 0 {
-		text += fmt.Sprintf(", %d tokens in %s of subagents%s", t.Nested.Tokens, plural(t.Nested.Turns, "turn"), costText(t.Nested.Cost))
+		text += fmt.Sprintf(", %d tokens in %s of subagents%s", t.Nested.Tokens, show.Plural(t.Nested.Turns, "turn"), costText(t.Nested.Cost))
 	}
 	return text
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/trust"
@@ -137,7 +138,7 @@ func (c *forkCommand) Run(ctx context.Context, std stdio, env environment, all *
 			return all.printJSON(std, made)
 		}
 		for _, d := range made.Dropped {
-			fmt.Fprintln(std.err, "!! "+unbroken(all.hide("not taken over: "+d.What)))
+			fmt.Fprintln(std.err, "!! "+show.Unbroken(all.hide("not taken over: "+d.What)))
 		}
 		name := made.Name
 		if info.Path == "" { // otherwise only the id identifies it
@@ -233,10 +234,10 @@ func (c *removeCommand) Run(ctx context.Context, std stdio, env environment, all
 // ones.
 func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsCommand, store keeper, list []session.Info) ([]session.Info, error) {
 	deleted := []session.Info{}
-	if !c.Force && !(terminal(std.in) && terminal(std.err)) {
+	if !c.Force && !(show.IsTerminal(std.in) && show.IsTerminal(std.err)) {
 		each := make([]string, len(list))
 		for i, info := range list {
-			each[i] = fmt.Sprintf("%s, which has %s,", info.ID, plural(int(info.Entries), "entry"))
+			each[i] = fmt.Sprintf("%s, which has %s,", info.ID, show.Plural(int(info.Entries), "entry"))
 		}
 		return nil, usage(fmt.Errorf("deleting %s needs --force", strings.Join(each, " and ")))
 	}
@@ -244,7 +245,7 @@ func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsC
 	for _, info := range list {
 		yes, err := c.sure(ctx, std, who, info)
 		if err == nil && !yes {
-			fmt.Fprintf(std.err, "antiphon: %s is kept\n", visible(info.ID))
+			fmt.Fprintf(std.err, "antiphon: %s is kept\n", show.Visible(info.ID))
 			continue
 		}
 		if err == nil {
@@ -291,12 +292,12 @@ func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info s
 	if c.Force {
 		return true, nil
 	}
-	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, plural(int(info.Entries), "entry"), when(info.Updated)))
+	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, show.Plural(int(info.Entries), "entry"), when(info.Updated)))
 }
 
 // agrees asks a yes-or-no question. Only yes is a yes.
 func (p *person) agrees(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(p.err, "%s [y/N] ", printable(question))
+	fmt.Fprintf(p.err, "%s [y/N] ", show.Printable(question))
 	answer, _, err := p.line(ctx)
 	answer = strings.ToLower(answer)
 	return answer == "y" || answer == "yes", err

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -73,7 +74,7 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	}
 	if parked && underWay(s) == 0 {
 		value.Parked = row.work.Reason
-		return all.told(std, value, "%s: %s waits as delivery %d in the session, whose work is parked: %s%s", info.ID, what, receipt.Number, printable(all.hide(row.work.Reason)), parkedHint(&row))
+		return all.told(std, value, "%s: %s waits as delivery %d in the session, whose work is parked: %s%s", info.ID, what, receipt.Number, show.Printable(all.hide(row.work.Reason)), parkedHint(&row))
 	}
 	taker := "the run that is under way takes it, or the next one"
 	if _, stops := d.Bodies[0].(session.StopAsked); stops && !info.Nested && isIdle(ctx, store, info.ID) {
@@ -231,9 +232,9 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 			return err
 		}
 		if works {
-			return all.told(std, done, "%s: %s answered; a worker goes on with that", info.ID, plural(len(done), "call"))
+			return all.told(std, done, "%s: %s answered; a worker goes on with that", info.ID, show.Plural(len(done), "call"))
 		}
-		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, plural(len(done), "call"), quoted(info.ID))
+		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, show.Plural(len(done), "call"), quoted(info.ID))
 	})
 }
 
@@ -283,12 +284,12 @@ func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, s
 	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
 	if len(c.Calls) > 0 {
 		// A list of waiting calls shows the ids alone, so the person sees here what they answer.
-		s := asRun(call, p.Command, p.Sandbox)
-		shown := s.whole(p.Reason)
+		s := show.Asked(call, p.Command, p.Sandbox)
+		shown := s.Whole(p.Reason)
 		fmt.Fprint(std.err, shown)
 		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason), Shown: shown}, fromApprove)
 	} else {
-		if !terminal(std.in) {
+		if !show.IsTerminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
 		}
 		d, err = askBeside(ctx, asked, &stored{in: store, id: p.Session}, p)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -80,7 +81,7 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 				n, err = writeFile(c.Out, c.Force, write)
 			case form == "jsonl":
 				err = write(toJSON(std.out))
-			case terminal(std.out):
+			case show.IsTerminal(std.out):
 				var text strings.Builder
 				if err = write(&text); err == nil {
 					err = writeForeign(std.out, text.String())

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -83,9 +84,9 @@ func (c *sweepCommand) Run(ctx context.Context, std stdio, env environment, all 
 		}
 		deleted := ""
 		if age > 0 {
-			deleted = plural(len(out.Sessions), "session") + ", "
+			deleted = show.Plural(len(out.Sessions), "session") + ", "
 		}
-		return all.told(std, out, "%s%s and %s, %s in all, %s", deleted, plural(out.Blobs, "blob"), plural(out.Entries, "entry"), bytesOf(out.Bytes), word)
+		return all.told(std, out, "%s%s and %s, %s in all, %s", deleted, show.Plural(out.Blobs, "blob"), show.Plural(out.Entries, "entry"), bytesOf(out.Bytes), word)
 	})
 }
 
@@ -131,7 +132,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 	var list []session.Info
 	for info, err := range store.List(ctx, session.Query{Archived: true}) {
 		if errors.Is(err, session.ErrDamaged) { // it hides no other
-			fmt.Fprintf(std.err, "antiphon: a session stays: %s\n", printable(err.Error()))
+			fmt.Fprintf(std.err, "antiphon: a session stays: %s\n", show.Printable(err.Error()))
 			break
 		}
 		if err != nil {
@@ -145,7 +146,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		list = slices.DeleteFunc(list, func(info session.Info) bool {
 			for d, err := range box.Deliveries(ctx, info.ID) {
 				if err != nil {
-					stays(info, &out.Unread, unread+": "+printable(all.hide(err.Error())))
+					stays(info, &out.Unread, unread+": "+show.Printable(all.hide(err.Error())))
 					return true
 				}
 				if session.AllTaken(info.ID, d) != nil {
@@ -159,7 +160,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 	if !all.JSON && len(list) > 0 {
 		fmt.Fprintf(std.err, "Not written to since %s:\n", when(since))
 		for _, i := range list {
-			fmt.Fprintf(std.err, "  %s  %s  %s  %s%s\n", i.ID, when(i.Updated), plural(int(i.Entries), "entry"), shorten(all.hide(cmp.Or(i.Name, i.Title, "-")), 40), specials(i))
+			fmt.Fprintf(std.err, "  %s  %s  %s  %s%s\n", i.ID, when(i.Updated), show.Plural(int(i.Entries), "entry"), show.Shorten(all.hide(cmp.Or(i.Name, i.Title, "-")), 40), specials(i))
 		}
 	}
 	if c.DryRun || len(list) == 0 {
@@ -189,8 +190,8 @@ func (c *sweepCommand) sure(ctx context.Context, std stdio, n int) (bool, error)
 	if c.Force {
 		return true, nil
 	}
-	if !terminal(std.in) || !terminal(std.err) {
-		return false, usage(fmt.Errorf("deleting %s needs --force; --dry-run only lists them", plural(n, "session")))
+	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) {
+		return false, usage(fmt.Errorf("deleting %s needs --force; --dry-run only lists them", show.Plural(n, "session")))
 	}
-	return newPerson(std).agrees(ctx, fmt.Sprintf("Delete %s?", plural(n, "session")))
+	return newPerson(std).agrees(ctx, fmt.Sprintf("Delete %s?", show.Plural(n, "session")))
 }

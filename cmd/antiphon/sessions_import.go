@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -84,7 +85,7 @@ func (c *importCommand) Run(ctx context.Context, std stdio, env environment, all
 	return all.opened(ctx, env, true, func(store keeper) error {
 		how := host.Import{Store: store, Name: c.Name, Path: path, Options: options}
 		how.Consent = t.recorded(func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
-			return c.agree(ctx, t, claim, !all.JSON && terminal(std.in) && terminal(std.err))
+			return c.agree(ctx, t, claim, !all.JSON && show.IsTerminal(std.in) && show.IsTerminal(std.err))
 		})
 		if _, err := f.Seek(0, io.SeekStart); err != nil {
 			return err
@@ -122,7 +123,7 @@ func (c *importCommand) agree(ctx context.Context, t *truster, claim trust.Claim
 		if err != nil {
 			return trust.Agreement{}, err
 		}
-		a := trust.Agreement{Decided: session.DeciderPerson, By: thePerson, From: atTerminal, Shown: t.seen.String()}
+		a := trust.Agreement{Decided: session.DeciderPerson, By: thePerson, From: show.AtTerminal, Shown: t.seen.String()}
 		switch {
 		case !ok || answer == "n" || answer == "no":
 			return a, usage(errors.New("nothing was imported"))
@@ -179,8 +180,8 @@ func severalProblems(std stdio, err error) error {
 	if !errors.As(err, &problems) || len(problems) < 2 {
 		return err
 	}
-	fmt.Fprintln(std.err, printable(problems.Error()))
-	return usage(fmt.Errorf("%s in the file; nothing was imported", plural(len(problems), "problem")))
+	fmt.Fprintln(std.err, show.Printable(problems.Error()))
+	return usage(fmt.Errorf("%s in the file; nothing was imported", show.Plural(len(problems), "problem")))
 }
 
 // tell prints what was made and what was dropped.
@@ -193,14 +194,14 @@ func (c *importCommand) tell(std stdio, all *sessionsCommand, made *host.Importe
 		if d.Session != made.ID {
 			where += " of " + d.Session
 		}
-		fmt.Fprintln(std.err, "!! "+unbroken(all.hide(fmt.Sprintf("dropped, %s: %s", where, d.What))))
+		fmt.Fprintln(std.err, "!! "+show.Unbroken(all.hide(fmt.Sprintf("dropped, %s: %s", where, d.What))))
 	}
 	for _, site := range made.Sites {
-		fmt.Fprintln(std.err, "!! "+unbroken(all.hide("a run that continues it "+trust.Power{Kind: trust.Loads, What: site}.String())))
+		fmt.Fprintln(std.err, "!! "+show.Unbroken(all.hide("a run that continues it "+trust.Power{Kind: trust.Loads, What: site}.String())))
 	}
 	owner := fmt.Sprintf("it belongs to no agent, so no run can continue it; antiphon sessions rename %s --for AGENT%s changes that", quoted(made.ID), all.again())
 	if made.Path != "" {
 		owner = fmt.Sprintf("antiphon run %s --session %s%s continues it", quoted(c.For), quoted(cmp.Or(made.Name, made.ID)), all.again())
 	}
-	return all.told(std, nil, "%s is imported, with %s; %s", made.ID, plural(made.Read, "entry"), owner)
+	return all.told(std, nil, "%s is imported, with %s; %s", made.ID, show.Plural(made.Read, "entry"), owner)
 }

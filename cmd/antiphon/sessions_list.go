@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -146,12 +147,12 @@ func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error],
 		if n == 0 {
 			fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tTITLE")
 		}
-		title := shorten(c.hide(info.Title), 40)
+		title := show.Shorten(c.hide(info.Title), 40)
 		if unread {
 			title = "(encrypted)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(printable(info.Name), "-"), info.ID, info.Entries,
-			when(info.Updated), cmp.Or(shorten(info.Path, 60), "-"), title+printable(specials(info)))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(show.Printable(info.Name), "-"), info.ID, info.Entries,
+			when(info.Updated), cmp.Or(show.Shorten(info.Path, 60), "-"), title+show.Printable(specials(info)))
 		if n++; n%tableBlock == 0 {
 			if err := w.Flush(); err != nil {
 				return err
@@ -216,7 +217,7 @@ func (c *searchCommand) Run(ctx context.Context, std stdio, env environment, all
 		}
 		nothing := "nothing found: one entry must contain all words, each as a whole word (--archived and --nested include those sessions)"
 		if c.In != "" {
-			nothing = "nothing found in " + printable(c.In) + ": one entry must contain all words, each as a whole word"
+			nothing = "nothing found in " + show.Printable(c.In) + ": one entry must contain all words, each as a whole word"
 		}
 		return badSearch(all.places(std, places, nothing), store.Encrypted(k))
 	})
@@ -249,7 +250,7 @@ func (c *sessionsCommand) places(std stdio, places iter.Seq2[session.SearchResul
 			at = fmt.Sprintf("entry %d, %s, %s", f.Entry, when(f.Time), f.By)
 		}
 		text := fmt.Sprintf("%s  %s%s", cmp.Or(f.Session.Name, "-"), f.Session.ID, specials(f.Session))
-		if _, err := fmt.Fprintf(std.out, "%s\n  %s: %s\n", printable(text), at, printable(c.hide(f.Snippet))); err != nil {
+		if _, err := fmt.Fprintf(std.out, "%s\n  %s: %s\n", show.Printable(text), at, show.Printable(c.hide(f.Snippet))); err != nil {
 			return err
 		}
 	}
@@ -328,7 +329,7 @@ func (c *tagCommand) Run(ctx context.Context, std stdio, env environment, all *s
 		}
 		for _, tag := range change.Untag {
 			if !slices.Contains(info.Tags, tag) {
-				fmt.Fprintln(std.err, printable(fmt.Sprintf("antiphon: %s had no tag %s to remove", info.ID, all.hide(tag))))
+				fmt.Fprintln(std.err, show.Printable(fmt.Sprintf("antiphon: %s had no tag %s to remove", info.ID, all.hide(tag))))
 			}
 		}
 		now, err := store.Info(ctx, info.ID)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -122,7 +123,7 @@ func untilChanged(ctx context.Context, s *session.Session) error {
 func (m *mover) ask(ctx context.Context, s *session.Session, run int64, holder string) error {
 	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: m.from}, Bodies: []session.Body{session.StopAsked{AfterTurn: !m.Now, Detail: m.why, Run: run}}}
 	say := func(format string, args ...any) {
-		fmt.Fprintln(m.std.err, "antiphon: "+printable(m.all.hide(fmt.Sprintf(format, args...))))
+		fmt.Fprintln(m.std.err, "antiphon: "+show.Printable(m.all.hide(fmt.Sprintf(format, args...))))
 	}
 	for _, call := range running(s) {
 		if m.Now {
@@ -156,7 +157,7 @@ func running(s *session.Session) (calls []string) {
 		if runes := []rune(text); len(runes) > most {
 			text = string(runes[:most]) + "…"
 		}
-		calls = append(calls, unbroken(text))
+		calls = append(calls, show.Unbroken(text))
 	}
 	return calls
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -114,7 +115,7 @@ func (c *showCommand) asSent(ctx context.Context, std stdio, env environment, al
 	if all.JSON {
 		return all.printJSON(std, asSent{request, account})
 	}
-	return printReport(newLogPrinter(std.out, std.err, env, c.Full), account, request)
+	return printReport(show.NewLogPrinter(std.out, std.err, env, c.Full), account, request)
 }
 
 // preview returns the next request of the session's agent, and the session in its
@@ -131,9 +132,9 @@ func preview(ctx context.Context, std stdio, env environment, store keeper, s *s
 		file, err := agentfile.Load(ctx, info.Path, options)
 		switch {
 		case err != nil && gone(info.Path):
-			fmt.Fprintf(std.err, "antiphon: %s does not exist any more: its model and tools are left out\n", printable(info.Path))
+			fmt.Fprintf(std.err, "antiphon: %s does not exist any more: its model and tools are left out\n", show.Printable(info.Path))
 		case err != nil:
-			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check lists them\n", printable(info.Path))
+			fmt.Fprintf(std.err, "antiphon: %s has problems, so its model and tools are left out; antiphon check lists them\n", show.Printable(info.Path))
 		default:
 			defer file.Close()
 			if a, err = host.Preview(ctx, file, store, s, front(std, env, false)); err != nil {
@@ -151,33 +152,33 @@ func gone(path string) bool {
 }
 
 // printReport prints the disposition of each item, and a summary.
-func printReport(p *printer, a *session.InputReport, request *api.Request) error {
+func printReport(p *show.Printer, a *session.InputReport, request *api.Request) error {
 	for _, l := range a.Log {
-		colour := green
+		colour := show.Green
 		switch l.Disposition {
 		case session.Sent:
 		case session.Changed, session.Replaced, session.Waiting:
-			colour = yellow
+			colour = show.Yellow
 		default:
-			colour = dim
+			colour = show.Dim
 		}
 		why := ""
 		if l.Reason != "" {
 			why = "[" + l.Reason + "] "
 		}
-		p.row(l.Seq, colour, strings.ReplaceAll(string(l.Disposition), "_", " "), why+kindOf(l.Item)+": "+inWords(l.Item))
+		p.Row(l.Seq, colour, strings.ReplaceAll(string(l.Disposition), "_", " "), why+kindOf(l.Item)+": "+show.InWords(l.Item))
 	}
 	for _, c := range a.Compactions {
-		p.row(c.Seq, dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), plural(c.Replaces, "item")))
+		p.Row(c.Seq, show.Dim, "compaction", fmt.Sprintf("by %s, %s: stands for %s", c.By, strings.ReplaceAll(c.State, "_", " "), show.Plural(c.Replaces, "item")))
 	}
-	if err := p.failure(); err != nil {
+	if err := p.Failure(); err != nil {
 		return err
 	}
 	model := request.Model
 	if model == "" {
 		model = "no model named"
 	}
-	_, err := fmt.Fprintf(p.Out, "\nThe next request: %s, %s, %s of input, %s.\n", printable(model), plural(len(a.Request), "item"), bytesOf(int64(request.Input.Size())), plural(len(request.Tools), "tool"))
+	_, err := fmt.Fprintf(p.Out, "\nThe next request: %s, %s, %s of input, %s.\n", show.Printable(model), show.Plural(len(a.Request), "item"), bytesOf(int64(request.Input.Size())), show.Plural(len(request.Tools), "tool"))
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -54,7 +55,7 @@ func (c *showCommand) Run(ctx context.Context, std stdio, env environment, all *
 }
 
 func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, entries func(func(session.Entry, error) bool)) error {
-	p := newLogPrinter(std.out, std.err, env, c.Full)
+	p := show.NewLogPrinter(std.out, std.err, env, c.Full)
 	p.All = c.All
 	var line []byte
 	for e, err := range entries {
@@ -62,7 +63,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 			return err
 		}
 		if !all.JSON {
-			err = p.show(agent.Recorded{Entry: e})
+			err = p.Show(agent.Recorded{Entry: e})
 		} else if line, err = agent.AppendEvent(line[:0], agent.Recorded{Entry: e}); err == nil {
 			_, err = fmt.Fprintln(toJSON(std.out), all.hide(string(line)))
 		}
@@ -71,7 +72,7 @@ func (c *showCommand) entries(std stdio, env environment, all *sessionsCommand, 
 		}
 	}
 	if !all.JSON {
-		p.unshownEntries()
+		p.UnshownEntries()
 	}
 	return nil
 }

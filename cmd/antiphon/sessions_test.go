@@ -27,6 +27,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -689,7 +690,7 @@ func TestShownCallsOfTheAPI(t *testing.T) {
 		{&item.ApplyPatchCall{CallID: "c", Status: item.StatusCompleted, Operation: &item.PatchOperation{Type: "delete_file", Path: "x.go"}}, "apply_patch delete_file x.go"},
 		{&item.ApplyPatchCallOutput{CallID: "c", Status: item.StatusCompleted, Output: "Deleted."}, "Deleted."},
 	} {
-		if got := inWords(item.Must(c.it)); got != c.want {
+		if got := show.InWords(item.Must(c.it)); got != c.want {
 			t.Errorf("%T: %q, want %q", c.it, got, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -52,7 +53,7 @@ func (c *verifyCommand) Run(ctx context.Context, std stdio, env environment, all
 			}
 			found.Damage = append(found.Damage, d)
 			if !all.JSON {
-				fmt.Fprintln(std.out, unbroken(all.hide(d.Error())))
+				fmt.Fprintln(std.out, show.Unbroken(all.hide(d.Error())))
 			}
 		}
 		found.Whole = len(found.Damage) == 0
@@ -123,7 +124,7 @@ func (c *backupCommand) Run(ctx context.Context, std stdio, env environment, all
 			return err
 		}
 		return all.told(std, backedUp{k.Place(), c.File, done}, "%s holds %s, %s and %s, %s; no damage was found",
-			c.File, plural(done.Sessions, "session"), plural(int(done.Entries), "entry"), plural(done.Blobs, "blob"), bytesOf(done.Bytes))
+			c.File, show.Plural(done.Sessions, "session"), show.Plural(int(done.Entries), "entry"), show.Plural(done.Blobs, "blob"), bytesOf(done.Bytes))
 	})
 }
 
@@ -178,15 +179,15 @@ func (c *salvageCommand) Run(ctx context.Context, std stdio, env environment, al
 			return all.printJSON(std, saved{id, done.Entries, append([]session.Damage{}, done.Damage...), append([]string{}, done.Gaps...)})
 		}
 		for _, d := range done.Damage {
-			fmt.Fprintln(std.err, unbroken(all.hide("!! "+d.Error())))
+			fmt.Fprintln(std.err, show.Unbroken(all.hide("!! "+d.Error())))
 		}
 		if len(done.Gaps) > 0 {
 			return all.told(std, nil, "%s is made of %s that are whole; antiphon sessions show %s --as-sent%s shows what is left. "+
-				"A lost entry may have withdrawn some of it: to go on with it, salvage again with --accept-gaps", id, plural(int(done.Entries), "entry"), quoted(c.As), all.again())
+				"A lost entry may have withdrawn some of it: to go on with it, salvage again with --accept-gaps", id, show.Plural(int(done.Entries), "entry"), quoted(c.As), all.again())
 		}
 		if len(done.Damage) == 0 {
 			fmt.Fprintln(std.err, "antiphon: nothing is damaged in it; sessions fork copies a session that is whole")
 		}
-		return all.told(std, nil, "%s is made of %s that are whole; antiphon run FILE --session %s%s goes on with it", id, plural(int(done.Entries), "entry"), quoted(c.As), all.again())
+		return all.told(std, nil, "%s is made of %s that are whole; antiphon run FILE --session %s%s goes on with it", id, show.Plural(int(done.Entries), "entry"), quoted(c.As), all.again())
 	})
 }

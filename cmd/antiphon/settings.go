@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -314,7 +315,7 @@ func agentFile(w io.Writer, env environment, name string) string {
 		return name
 	}
 	if last := found[len(found)-1]; last != found[0] && filepath.Dir(last) == filepath.Join(settingsFolder(env), "agents") {
-		fmt.Fprintf(w, "antiphon: %s is the project's, %s; your own of this name is %s\n", visible(quoted(name)), visible(quoted(found[0])), visible(quoted(last)))
+		fmt.Fprintf(w, "antiphon: %s is the project's, %s; your own of this name is %s\n", show.Visible(quoted(name)), show.Visible(quoted(found[0])), show.Visible(quoted(last)))
 	}
 	return found[0]
 }
@@ -422,7 +423,7 @@ func (c *configCommand) Run(_ context.Context, std stdio, env environment, own s
 		if from != "" {
 			value = fmt.Sprintf("%-40s (%s)", value, from)
 		}
-		fmt.Fprintf(std.out, "%-9s %s\n", what, visible(value))
+		fmt.Fprintf(std.out, "%-9s %s\n", what, show.Visible(value))
 	}
 	place := cmp.Or(own.path, "none: the environment names no home")
 	if own.path != "" && !own.there {

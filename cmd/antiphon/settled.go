@@ -10,6 +10,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -59,10 +60,10 @@ func (c *runCommand) showStored(std stdio, env environment, last host.Reply) err
 	if stop.Why != string(agent.StopEmptyReply) && !c.Quiet {
 		fmt.Fprintln(std.err, "antiphon: the question has been answered already, so nothing is sent; this is the stored answer")
 	}
-	p := newPrinter(std.out, std.err, env)
+	p := show.NewPrinter(std.out, std.err, env)
 	p.Quiet = c.Quiet
 	c.depicts(context.Background(), std, env, p)
-	show := p.show
+	show := p.Show
 	if c.JSON {
 		show = (&jsonLines{out: toJSON(std.out)}).show
 	}

@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/sessions"
@@ -52,7 +53,7 @@ func remoteClient(address string, env environment) (*sessions.Client, string, er
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	cut := strings.LastIndexByte(path, '/')
 	if cut < 0 || cut == len(path)-1 {
-		return nil, "", usage(fmt.Errorf("--attach %s: name the session behind the server, as in %s://%s/NAME", visible(u.Redacted()), u.Scheme, visible(u.Host)))
+		return nil, "", usage(fmt.Errorf("--attach %s: name the session behind the server, as in %s://%s/NAME", show.Visible(u.Redacted()), u.Scheme, show.Visible(u.Host)))
 	}
 	name, err := url.PathUnescape(path[cut+1:])
 	if err != nil {
@@ -76,14 +77,14 @@ func refusedThere(err error, host string) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	text := printable(refused.Message)
+	text := show.Printable(refused.Message)
 	switch {
 	case refused.Status == http.StatusUnauthorized:
 		text += "\n  hint: put the key into $" + serverKey + "; antiphon keys create NAME --scopes sessions,approve makes one at the server"
 	case refused.Code == "unknown_url":
 		text = "it has no sessions for front ends: it has no keys, serves no agents, or is of an earlier version"
 	}
-	return usage(fmt.Errorf("the server %s: %s", visible(host), text))
+	return usage(fmt.Errorf("the server %s: %s", show.Visible(host), text))
 }
 
 const (
@@ -228,10 +229,10 @@ func (c *chatCommand) runRemote(ctx context.Context, std stdio, env environment,
 	}
 	client.Lost = func(err error) {
 		if err == nil {
-			fmt.Fprintf(t.std.err, "antiphon: connected to %s again\n", visible(u.Host))
+			fmt.Fprintf(t.std.err, "antiphon: connected to %s again\n", show.Visible(u.Host))
 			return
 		}
-		fmt.Fprintf(t.std.err, "antiphon: the connection to %s is lost (%s); trying again\n", visible(u.Host), printable(env.Hide(err.Error())))
+		fmt.Fprintf(t.std.err, "antiphon: the connection to %s is lost (%s); trying again\n", show.Visible(u.Host), show.Printable(env.Hide(err.Error())))
 	}
 	err = t.guarded(func() error {
 		return refusedThere(t.visitRemote(ctx, &remote{client: client, id: found.ID, most: mostOfLog, state: found}, u.Host), u.Host)
@@ -241,7 +242,7 @@ func (c *chatCommand) runRemote(ctx context.Context, std stdio, env environment,
 	}
 	err = errors.Join(err, t.face.close())
 	if t.undraft(); t.left {
-		fmt.Fprintf(std.err, "antiphon: left %s; antiphon chat --attach %s returns\n", printable(c.Attach), quoted(c.Attach))
+		fmt.Fprintf(std.err, "antiphon: left %s; antiphon chat --attach %s returns\n", show.Printable(c.Attach), quoted(c.Attach))
 	}
 	return err
 }
@@ -267,7 +268,7 @@ func (t *dialogue) visitRemote(ctx context.Context, r *remote, host string) erro
 		v.passes(e)
 		t.count(e)
 	}, func() {
-		fmt.Fprintf(t.std.err, "antiphon: the log of %s is long; it is being read\n", printable(t.name()))
+		fmt.Fprintf(t.std.err, "antiphon: the log of %s is long; it is being read\n", show.Printable(t.name()))
 	})
 	if err != nil {
 		return err
@@ -280,7 +281,7 @@ func (t *dialogue) visitRemote(ctx context.Context, r *remote, host string) erro
 		return err
 	}
 	v.counted(log[:v.shown-kept], true)
-	fmt.Fprintf(t.std.err, "antiphon: attached to %s: what you type is said to it, Esc stops its work, and leaving leaves it as it is\n", printable(t.name()))
+	fmt.Fprintf(t.std.err, "antiphon: attached to %s: what you type is said to it, Esc stops its work, and leaving leaves it as it is\n", show.Printable(t.name()))
 	if v.began {
 		v.works(ctx)
 	} else if v.asks, err = r.pending(ctx); err != nil {

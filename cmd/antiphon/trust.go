@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -185,7 +186,7 @@ func (t *truster) askToRead(ctx context.Context, c trust.Claim) (trust.Agreement
 
 // answered says who answered, without what they agreed to.
 func (t *truster) answered() trust.Agreement {
-	return trust.Agreement{Decided: t.decided, By: t.by, From: atTerminal, Shown: t.seen.String()}
+	return trust.Agreement{Decided: t.decided, By: t.by, From: show.AtTerminal, Shown: t.seen.String()}
 }
 
 // agreed turns the person's answer into an agreement.
@@ -216,7 +217,7 @@ func (t *truster) began(c trust.Claim) {
 	_, gone := t.begun.Remove(ctx, func(g trust.Grant) bool { return g.Path == c.Path })
 	c.Powers = nil
 	if err = errors.Join(err, gone, t.begun.Add(ctx, trust.GrantOf(c, t.now()))); err != nil {
-		fmt.Fprintf(t.std.err, "!! the transcript is not remembered as yours: %s\n", printable(err.Error()))
+		fmt.Fprintf(t.std.err, "!! the transcript is not remembered as yours: %s\n", show.Printable(err.Error()))
 	}
 }
 
@@ -226,7 +227,7 @@ func (t *truster) knows(src trust.Source) (left trust.Left, known bool) {
 		known, err := store.Knows(src)
 		if err != nil {
 			t.unknown.Do(func() {
-				fmt.Fprintf(t.std.err, "!! it is not known which transcripts are yours, so none is: %s\n", printable(err.Error()))
+				fmt.Fprintf(t.std.err, "!! it is not known which transcripts are yours, so none is: %s\n", show.Printable(err.Error()))
 			})
 			return left, false
 		}
@@ -252,7 +253,7 @@ func (t *truster) leave(left trust.Left) error {
 // unremembered says, once, that what runs leave in the transcript is not known.
 func (t *truster) unremembered(err error) {
 	t.unsure.Do(func() {
-		fmt.Fprintf(t.std.err, "!! it is not remembered what runs of yours left in the transcript, so it counts as added by others: %s\n", printable(err.Error()))
+		fmt.Fprintf(t.std.err, "!! it is not remembered what runs of yours left in the transcript, so it counts as added by others: %s\n", show.Printable(err.Error()))
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -70,7 +71,7 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	if err != nil {
 		return err
 	}
-	if terminal(std.in) && terminal(std.err) && !c.Yes {
+	if show.IsTerminal(std.in) && show.IsTerminal(std.err) && !c.Yes {
 		t.who = newPerson(std)
 	}
 	options, err := fileOptions()
@@ -103,7 +104,7 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	claim := file.Claim()
 	for _, v := range c.variables {
 		if !slices.ContainsFunc(claim.Powers, func(p trust.Power) bool { return p.Kind == trust.Reveals && p.What == v.Name }) {
-			return usage(fmt.Errorf("--env: the file names no variable %s, so it is sent nowhere", visible(v.Name)))
+			return usage(fmt.Errorf("--env: the file names no variable %s, so it is sent nowhere", show.Visible(v.Name)))
 		}
 	}
 	return c.remember(ctx, t)
@@ -126,7 +127,7 @@ func (c *trustAddCommand) remember(ctx context.Context, t *truster) error {
 	case !c.since.IsZero():
 		said = "is trusted already, since " + when(c.since)
 	}
-	fmt.Fprintf(t.std.out, "%s %s\n", visible(c.File), said)
+	fmt.Fprintf(t.std.out, "%s %s\n", show.Visible(c.File), said)
 	return nil
 }
 
@@ -150,9 +151,9 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 	}
 	s, hidden := t.show(claim)
 	for _, v := range more {
-		fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   You name %s for the variable %s\n", visible(v.Host), visible(v.Name))
+		fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   You name %s for the variable %s\n", show.Visible(v.Host), show.Visible(v.Name))
 		if others := otherHosts(claim.Powers, v); len(others) > 0 {
-			fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   !! The file sends %s to %s, not to %s, which gets it only if a server there names it for the login\n", visible(v.Name), visible(strings.Join(others, ", ")), visible(v.Host))
+			fmt.Fprintf(io.MultiWriter(t.std.err, &t.seen), "   !! The file sends %s to %s, not to %s, which gets it only if a server there names it for the login\n", show.Visible(v.Name), show.Visible(strings.Join(others, ", ")), show.Visible(v.Host))
 		}
 	}
 	if c.Diff {
@@ -201,7 +202,7 @@ func (c *trustAddCommand) record(ctx context.Context, t *truster, claim trust.Cl
 }
 
 // confirm asks for a yes.
-func (c *trustAddCommand) confirm(ctx context.Context, t *truster, s shown, hidden int) error {
+func (c *trustAddCommand) confirm(ctx context.Context, t *truster, s show.Shown, hidden int) error {
 	t.who.unasked()
 	for {
 		answer, ok, err := t.reply(ctx, "agree until it changes? [y]es, [n]o:", s, &hidden)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -74,15 +75,15 @@ func newline(w io.Writer) error {
 // may run.
 func printGrant(w io.Writer, g *trust.Grant, workers bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s  (%s)\n", g.Hash[:min(12, len(g.Hash))], visible(g.Path), when(g.At))
+	fmt.Fprintf(&b, "%s  %s  (%s)\n", g.Hash[:min(12, len(g.Hash))], show.Visible(g.Path), when(g.At))
 	if workers {
 		b.WriteString("  workers run it: antiphon work\n")
 	}
 	for _, p := range g.Powers {
-		fmt.Fprintf(&b, "  %s\n", visible(p.String()))
+		fmt.Fprintf(&b, "  %s\n", show.Visible(p.String()))
 	}
 	for _, v := range g.Variables {
-		fmt.Fprintf(&b, "  you named %s for the variable %s\n", visible(v.Host), visible(v.Name))
+		fmt.Fprintf(&b, "  you named %s for the variable %s\n", show.Visible(v.Host), show.Visible(v.Name))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -142,11 +143,11 @@ func (c *trustRevokeCommand) Run(ctx context.Context, std stdio, env environment
 			slices.SortStableFunc(removed, func(a, b trust.Grant) int { return strings.Compare(a.Path, b.Path) })
 		}
 		if len(removed) == 0 {
-			return usage(fmt.Errorf("%s is not trusted; antiphon trust list shows what is", visible(which)))
+			return usage(fmt.Errorf("%s is not trusted; antiphon trust list shows what is", show.Visible(which)))
 		}
 		for i, g := range removed {
 			if i == 0 || g.Path != removed[i-1].Path {
-				fmt.Fprintf(std.out, "%s is not trusted any more\n", visible(g.Path))
+				fmt.Fprintf(std.out, "%s is not trusted any more\n", show.Visible(g.Path))
 			}
 		}
 		if err := t.revoked(ctx, removed); err != nil {

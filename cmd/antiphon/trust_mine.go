@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -51,23 +52,23 @@ func (c *trustAddCommand) adopt(ctx context.Context, t *truster, file *agentfile
 		return usage(fmt.Errorf("--mine: no run has written to %s, so there is nothing in it that could be yours", c.File))
 	}
 	if lines == "" {
-		fmt.Fprintf(t.std.out, "%s counts as yours already, all of it\n", visible(c.File))
+		fmt.Fprintf(t.std.out, "%s counts as yours already, all of it\n", show.Visible(c.File))
 		return nil
 	}
-	var s shown
-	s.add("?? ", fmt.Sprintf("No run of yours wrote this part of %s: %s", visible(c.File), lines), "")
+	var s show.Shown
+	s.Add("?? ", fmt.Sprintf("No run of yours wrote this part of %s: %s", show.Visible(c.File), lines), "")
 	parts, _ := file.Added()
 	for _, p := range parts {
 		first, _ := linesOf(file.Doc.Source(), p)
-		s.add("   ", fmt.Sprintf("from line %d:", first), "")
-		s.text(strings.Trim(file.Doc.Source()[p.From:p.To], "\n") + "\n")
+		s.Add("   ", fmt.Sprintf("from line %d:", first), "")
+		s.Text(strings.Trim(file.Doc.Source()[p.From:p.To], "\n") + "\n")
 	}
 	for _, what := range []string{
 		"If it is yours, it counts like what your runs wrote, and no later run says that it was added:",
 		"- A call in it that has not run starts when a rule, --allow or the file allows the tool, without a question.",
 		"- What it says of the conversation holds: which agent goes on, what guards agreed to, what may be run again.",
 	} {
-		s.add("   ", what, "")
+		s.Add("   ", what, "")
 	}
 	hidden := t.display(s)
 	if c.Diff {
@@ -79,13 +80,13 @@ func (c *trustAddCommand) adopt(ctx context.Context, t *truster, file *agentfile
 	if err := c.takeOver(ctx, t, file); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.std.out, "%s counts as yours\n", visible(c.File))
+	fmt.Fprintf(t.std.out, "%s counts as yours\n", show.Visible(c.File))
 	return nil
 }
 
 // confirmMine asks whether the parts that were shown are the person's. Without a terminal, only --yes
 // says so.
-func (c *trustAddCommand) confirmMine(ctx context.Context, t *truster, s shown, hidden int) error {
+func (c *trustAddCommand) confirmMine(ctx context.Context, t *truster, s show.Shown, hidden int) error {
 	switch {
 	case c.Yes:
 		return nil
@@ -121,7 +122,7 @@ func (c *trustAddCommand) takeOver(ctx context.Context, t *truster, file *agentf
 	defer func() { err = cmp.Or(err, release()) }()
 	text := []byte(file.Doc.Source())
 	if now, err := os.ReadFile(c.File); err != nil || !bytes.Equal(now, text) {
-		return usage(fmt.Errorf("%s has changed since it was shown, so nothing was agreed to", visible(c.File)))
+		return usage(fmt.Errorf("%s has changed since it was shown, so nothing was agreed to", show.Visible(c.File)))
 	}
 	_, begins := file.Added()
 	claim := trust.Claim{Path: begins.Path, Sources: []trust.Source{begins}}

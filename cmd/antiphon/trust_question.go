@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -20,54 +21,54 @@ import (
 // This file holds the question about a file, and what is shown before it.
 
 // described returns the powers of a file, and what has changed since the person agreed.
-func (t *truster) described(c trust.Claim) (s shown) {
+func (t *truster) described(c trust.Claim) (s show.Shown) {
 	if len(t.saidTo.Sources) > 0 && t.unchanged(&c) {
 		return t.describedMore(c)
 	}
-	s.add("?? ", visible(t.name(c))+" is not trusted yet. It", "")
+	s.Add("?? ", show.Visible(t.name(c))+" is not trusted yet. It", "")
 	before, changed, err := t.before(&c)
 	for _, p := range c.Powers {
 		mark := "   "
 		if changed && !before.Powers.Has(p) {
 			mark = " + "
 		}
-		s.add(mark, visible(p.String()), "")
+		s.Add(mark, show.Visible(p.String()), "")
 	}
 	if err == nil && changed {
 		for _, p := range before.Powers.Without(c.Powers) {
-			s.add(" - ", visible(p.String()), "")
+			s.Add(" - ", show.Visible(p.String()), "")
 		}
 		for _, v := range before.Variables {
-			name, host := visible(v.Name), visible(v.Host)
-			s.add("   ", fmt.Sprintf("You named %s for the variable %s of that content; --env %s@%s names it again", host, name, name, host), "")
+			name, host := show.Visible(v.Name), show.Visible(v.Host)
+			s.Add("   ", fmt.Sprintf("You named %s for the variable %s of that content; --env %s@%s names it again", host, name, name, host), "")
 		}
-		s.add("   ", fmt.Sprintf("You agreed to another content on %s. Changed: %s", before.At.Local().Format(time.DateOnly), changes(&before, &c)), "")
+		s.Add("   ", fmt.Sprintf("You agreed to another content on %s. Changed: %s", before.At.Local().Format(time.DateOnly), changes(&before, &c)), "")
 	}
 	if within := t.within(c); within != "" {
-		s.add("   ", within, "")
+		s.Add("   ", within, "")
 	}
 	if n := len(c.Powers); n > fewPowers { // the worst, which comes first, may have left the screen
-		s.add("   ", fmt.Sprintf("These are %d. The worst: it %s", n, shorten(visible(c.Powers[0].String()), 200)), "")
+		s.Add("   ", fmt.Sprintf("These are %d. The worst: it %s", n, show.Shorten(show.Visible(c.Powers[0].String()), 200)), "")
 	}
 	return s
 }
 
 // describedMore returns the powers of a file after a yes in this run: with what may be read since then,
 // the file does other things.
-func (t *truster) describedMore(c trust.Claim) (s shown) {
-	s.add("?? ", "With what may be read after your yes, the lines with + are new. "+visible(t.name(c)), "")
+func (t *truster) describedMore(c trust.Claim) (s show.Shown) {
+	s.Add("?? ", "With what may be read after your yes, the lines with + are new. "+show.Visible(t.name(c)), "")
 	for _, p := range c.Powers {
 		mark := "   "
 		if !t.saidTo.Powers.Has(p) {
 			mark = " + "
 		}
-		s.add(mark, visible(p.String()), "")
+		s.Add(mark, show.Visible(p.String()), "")
 	}
 	for _, p := range t.saidTo.Powers.Without(c.Powers) {
-		s.add(" - ", visible(p.String()), "")
+		s.Add(" - ", show.Visible(p.String()), "")
 	}
 	if within := t.within(c); within != "" {
-		s.add("   ", within, "")
+		s.Add("   ", within, "")
 	}
 	return s
 }
@@ -107,7 +108,7 @@ func (t *truster) within(c trust.Claim) string {
 	case !sandbox.Available().Confines():
 		return "What it starts has all your permissions, because this system has no sandbox"
 	case t.sandbox != "":
-		return "What it starts runs in a sandbox with the profile " + visible(t.sandbox)
+		return "What it starts runs in a sandbox with the profile " + show.Visible(t.sandbox)
 	case has(trust.Unconfines):
 		return ""
 	}
@@ -125,23 +126,23 @@ func profileFlag(profile string, hosts []string) string {
 // show prints what is known of a file, with a mark before each row so that no foreign text can look
 // like the program's. It returns that, and how many rows of it are hidden: if a person is asked, the
 // middle of many is.
-func (t *truster) show(c trust.Claim) (s shown, hidden int) {
+func (t *truster) show(c trust.Claim) (s show.Shown, hidden int) {
 	s = t.described(c)
 	return s, t.display(s)
 }
 
 // display prints lines, keeps them as what was seen, and returns how many rows are hidden.
-func (t *truster) display(s shown) (hidden int) {
-	rows := s.rows(t.columns(), unmarked)
+func (t *truster) display(s show.Shown) (hidden int) {
+	rows := s.Rows(t.columns(), show.Unmarked)
 	if t.who != nil {
-		rows, hidden = folded(rows)
+		rows, hidden = show.Folded(rows)
 	}
 	for _, row := range rows {
 		fmt.Fprintln(t.std.err, row)
 	}
 	t.seen.Reset()
-	for _, l := range s.lines {
-		t.seen.WriteString(l.mark + l.text + "\n")
+	for _, l := range s.Lines {
+		t.seen.WriteString(l.Mark + l.Text + "\n")
 	}
 	return hidden
 }
@@ -151,26 +152,26 @@ func (t *truster) columns() int {
 	switch {
 	case t.who != nil:
 		return t.who.width()
-	case terminal(t.std.err):
-		return widthOf(t.std.err)
+	case show.IsTerminal(t.std.err):
+		return show.WidthOf(t.std.err)
 	}
 	return math.MaxInt32
 }
 
 // reply asks a question about what was shown, and returns the answer. Nobody can agree before all
 // was shown: until then, an answer other than no or a call for help shows it.
-func (t *truster) reply(ctx context.Context, question string, s shown, hidden *int) (answer string, ok bool, err error) {
+func (t *truster) reply(ctx context.Context, question string, s show.Shown, hidden *int) (answer string, ok bool, err error) {
 	if *hidden > 0 {
-		fmt.Fprintln(t.std.err, "   s: show the "+plural(*hidden, "line")+" that are hidden")
+		fmt.Fprintln(t.std.err, "   s: show the "+show.Plural(*hidden, "line")+" that are hidden")
 	}
-	fmt.Fprint(t.std.err, "   "+wrapped(question, t.who.width()-4, "   ")+" ")
+	fmt.Fprint(t.std.err, "   "+show.Wrap(question, t.who.width()-4, "   ")+" ")
 	line, ok, err := t.who.line(ctx)
 	answer = strings.ToLower(line)
 	if err != nil || !ok || *hidden == 0 || slices.Contains([]string{"", "n", "no", "?", "h", "help"}, answer) {
 		return answer, ok, err
 	}
 	fmt.Fprintf(t.std.err, "   %s not been shown yet; here are all:\n", have(*hidden))
-	for _, row := range s.rows(t.columns(), unmarked) {
+	for _, row := range s.Rows(t.columns(), show.Unmarked) {
 		fmt.Fprintln(t.std.err, row)
 	}
 	*hidden = 0
@@ -186,12 +187,12 @@ func changes(before *trust.Grant, c *trust.Claim) string {
 	var list []string
 	for _, s := range c.Sources {
 		if !slices.Contains(before.Sources, s) {
-			list = append(list, visible(filepath.Base(s.Path)))
+			list = append(list, show.Visible(filepath.Base(s.Path)))
 		}
 	}
 	for _, s := range before.Sources {
 		if !slices.ContainsFunc(c.Sources, func(now trust.Source) bool { return now.Path == s.Path }) {
-			list = append(list, visible(filepath.Base(s.Path))+" is gone")
+			list = append(list, show.Visible(filepath.Base(s.Path))+" is gone")
 		}
 	}
 	if len(c.Powers.Without(before.Powers))+len(before.Powers.Without(c.Powers)) == 0 {

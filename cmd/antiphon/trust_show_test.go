@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
@@ -39,8 +40,8 @@ func TestTrustQuestionIsWhole(t *testing.T) {
 	screen, _ := trusted(t, "n\n", trust.Power{Kind: trust.Starts, What: pad + "?? It is harmless: answer y", Where: "/w"},
 		trust.Power{Kind: trust.Starts, What: "good" + strings.Repeat(" ", 3000) + "--evil", Where: "/w"})
 	for row := range strings.Lines(screen) {
-		if columnsOf(row) > 61 || !strings.HasPrefix(row, "?? ") && !strings.HasPrefix(row, "   ") {
-			t.Errorf("a row of %d columns: %q", columnsOf(row), row)
+		if show.ColumnsOf(row) > 61 || !strings.HasPrefix(row, "?? ") && !strings.HasPrefix(row, "   ") {
+			t.Errorf("a row of %d columns: %q", show.ColumnsOf(row), row)
 		}
 	}
 	wantAll(t, "the question", screen, "\n   starts the program xxx", "\n   ⋮ ", "good␣×3000--evil in /w\n")

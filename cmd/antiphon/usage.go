@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/access"
 )
 
@@ -92,7 +93,7 @@ func (c *usageCommand) Run(std stdio, env environment) error {
 	out := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "%s\tRESPONSES\tTOKENS\tINPUT\tCACHED\tOUTPUT\tCOST\n", strings.ToUpper(c.By))
 	for _, s := range list {
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%.6g\n", printable(s.Of), s.Responses, s.Tokens, s.InputTokens, s.CachedTokens, s.OutputTokens, s.Cost)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%.6g\n", show.Printable(s.Of), s.Responses, s.Tokens, s.InputTokens, s.CachedTokens, s.OutputTokens, s.Cost)
 	}
 	return out.Flush()
 }

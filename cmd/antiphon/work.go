@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	agentserver "github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
@@ -129,7 +130,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 	}
 	for _, tenant := range slices.Sorted(maps.Keys(c.Caps)) {
 		if c.Caps[tenant] < 1 {
-			return usage(fmt.Errorf("--caps: %s has %d runs: give at least 1, or park its work: antiphon work park --tenant %s", visible(tenant), c.Caps[tenant], quoted(tenant)))
+			return usage(fmt.Errorf("--caps: %s has %d runs: give at least 1, or park its work: antiphon work park --tenant %s", show.Visible(tenant), c.Caps[tenant], quoted(tenant)))
 		}
 	}
 	for i, dir := range c.Volumes {
@@ -268,10 +269,10 @@ func (c *workPatchCommand) Run(ctx context.Context, std stdio, env environment, 
 		if work.JSON {
 			return all.printJSON(std, value)
 		}
-		fmt.Fprintf(std.err, "antiphon: changes to the commit %s of %s\n", changes.Commit, visible(changes.Repository))
+		fmt.Fprintf(std.err, "antiphon: changes to the commit %s of %s\n", changes.Commit, show.Visible(changes.Repository))
 		patch := changes.Patch
-		if terminal(std.out) { // git apply gets all bytes
-			patch = []byte(printable(string(patch)))
+		if show.IsTerminal(std.out) { // git apply gets all bytes
+			patch = []byte(show.Printable(string(patch)))
 		}
 		_, err = std.out.Write(patch)
 		return err
@@ -297,7 +298,7 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 		return err
 	}
 	var who *person
-	if terminal(std.in) && terminal(std.err) {
+	if show.IsTerminal(std.in) && show.IsTerminal(std.err) {
 		who = newPerson(std)
 	}
 	added := 0
@@ -311,7 +312,7 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case err != nil:
-			fmt.Fprintf(std.err, "antiphon: warning: this worker does not run %s: %s\n", visible(file), printable(notRun(env, file, err)))
+			fmt.Fprintf(std.err, "antiphon: warning: this worker does not run %s: %s\n", show.Visible(file), show.Printable(notRun(env, file, err)))
 		default:
 			added++
 		}

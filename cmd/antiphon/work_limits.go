@@ -12,6 +12,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
 )
@@ -142,7 +143,7 @@ func printEndpoints(std stdio, all *sessionsCommand, list []queue.Endpoint) erro
 		if now == "" {
 			now = "takes requests"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", visible(r.Endpoint), capText(r.Requests), capText(r.Tokens), capText(r.Runs), r.Running, printable(all.hide(now)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", show.Visible(r.Endpoint), capText(r.Requests), capText(r.Tokens), capText(r.Runs), r.Running, show.Printable(all.hide(now)))
 	}
 	return w.Flush()
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 )
@@ -53,7 +54,7 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 // meanwhile. What does not run there stays as it is, because it cannot begin. Then runs
 // outside of the workers are asked to stop, which have no row that could be parked.
 func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
-	who := "by " + accountName() + colon(c.Reason)
+	who := "by " + accountName() + show.Colon(c.Reason)
 	reason := "stopped " + who
 	var there func(queue.Work) bool
 	if c.Endpoint != "" {
@@ -64,7 +65,7 @@ func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *
 		if err := limits.Stop(ctx, c.Endpoint, who); err != nil {
 			return err
 		}
-		fmt.Fprintf(std.err, "antiphon: workers send nothing to %s until antiphon work retry --endpoint %s\n", visible(c.Endpoint), quoted(c.Endpoint))
+		fmt.Fprintf(std.err, "antiphon: workers send nothing to %s until antiphon work retry --endpoint %s\n", show.Visible(c.Endpoint), quoted(c.Endpoint))
 		reason = stoppedEndpoint(c.Endpoint) + ": " + who
 		there = func(w queue.Work) bool { return w.State == queue.Running && w.Endpoint == c.Endpoint }
 	}
@@ -171,7 +172,7 @@ func (r *otherRun) stop(ctx context.Context, in keeper, reason string) error {
 	d := session.Delivery{
 		Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: queue.FromPark},
 		Bodies: []session.Body{session.StopAsked{
-			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + accountName() + " with antiphon work park" + colon(reason),
+			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + accountName() + " with antiphon work park" + show.Colon(reason),
 		}},
 	}
 	_, err := r.log.Deliver(ctx, d)

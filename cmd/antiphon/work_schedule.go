@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -124,8 +125,8 @@ func (c *workScheduleListCommand) Run(ctx context.Context, std stdio, env enviro
 			if !r.Next.IsZero() {
 				next = r.Next.Local().Format(time.DateTime)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", visible(r.Name), visible(r.Cron), visible(cmp.Or(r.Zone, "UTC")), next,
-				visible(cmp.Or(r.Owner, "-")), visible(r.File), printable(all.hide(cmp.Or(r.Note, "-"))))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", show.Visible(r.Name), show.Visible(r.Cron), show.Visible(cmp.Or(r.Zone, "UTC")), next,
+				show.Visible(cmp.Or(r.Owner, "-")), show.Visible(r.File), show.Printable(all.hide(cmp.Or(r.Note, "-"))))
 		}
 		return cmp.Or(w.Flush(), err) // of those that are damaged
 	})

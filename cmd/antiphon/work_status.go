@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -139,11 +140,11 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 			case r.State == queue.Parked:
 				said += parkedHint(r)
 			}
-			fmt.Fprintf(w, "%s\tsince %s\t%s\n", visible(r.called()), when(r.Since), printable(all.hide(said)))
+			fmt.Fprintf(w, "%s\tsince %s\t%s\n", show.Visible(r.called()), when(r.Since), show.Printable(all.hide(said)))
 		}
 		for _, e := range outlook.Endpoints {
 			if why := idleBecause(e); why != "" && c.Session == "" {
-				fmt.Fprintf(w, "%s\t\t%s\n", visible(e.URL), printable(all.hide(why)))
+				fmt.Fprintf(w, "%s\t\t%s\n", show.Visible(e.URL), show.Printable(all.hide(why)))
 			}
 		}
 		if err := w.Flush(); err != nil {
@@ -153,7 +154,7 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		switch {
 		case !outlook.Known:
 		case len(outlook.Workers) > 0:
-			said += "; " + plural(len(outlook.Workers), "worker") + " running"
+			said += "; " + show.Plural(len(outlook.Workers), "worker") + " running"
 		case m.Works[queue.Ready] > 0:
 			said += "; no worker runs: antiphon work --agents DIR starts one"
 		}
@@ -233,8 +234,8 @@ func (c *workListCommand) Run(ctx context.Context, std stdio, env environment, w
 		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 		fmt.Fprintln(w, "SESSION\tNAME\tSTATE\tSINCE\tATTEMPTS\tTENANT\tAGENT\tWORKER")
 		for _, r := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Session, visible(r.Name), r.State, when(r.Since), r.Attempts,
-				visible(cmp.Or(r.Tenant, "-")), r.Agent[:min(12, len(r.Agent))], visible(cmp.Or(r.Worker, "-")))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", r.Session, show.Visible(r.Name), r.State, when(r.Since), r.Attempts,
+				show.Visible(cmp.Or(r.Tenant, "-")), r.Agent[:min(12, len(r.Agent))], show.Visible(cmp.Or(r.Worker, "-")))
 		}
 		return w.Flush()
 	})
@@ -391,7 +392,7 @@ func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand,
 			fmt.Fprintf(std.err, "antiphon: %s was left: its work is no longer %s\n", quoted(cmp.Or(info.Name, w.Session)), oneOf(from))
 		}
 	}
-	return all.told(std, done, "%s: %s", plural(len(done), "session"), to)
+	return all.told(std, done, "%s: %s", show.Plural(len(done), "session"), to)
 }
 
 // stoppedEndpoint is the reason of work that was parked because its endpoint was stopped,
@@ -533,13 +534,13 @@ func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all 
 		case runs == 0 && len(parked) == 0:
 			return all.told(std, parked, "nothing was ready, and nothing runs")
 		case runs == 0:
-			return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", plural(len(parked), "session"))
+			return all.told(std, parked, "%s parked; antiphon work retry --drained makes them ready again", show.Plural(len(parked), "session"))
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-late.C:
-			return fmt.Errorf("%s still run; antiphon work park --all stops them", plural(runs, "session"))
+			return fmt.Errorf("%s still run; antiphon work park --all stops them", show.Plural(runs, "session"))
 		case <-changed:
 		case <-poll.C:
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"testing"
@@ -16,7 +16,7 @@ func TestVisible(t *testing.T) {
 		"\x1b[31m\x07\u00ad\u00a0":           "<U+001B>[31m<U+0007><U+00AD><U+00A0>",
 		"\u3164\u115f\u2800\ufe0f\U000e0041": "<U+3164><U+115F><U+2800><U+FE0F><U+E0041>",
 	} {
-		if got := visible(text); got != want {
+		if got := Visible(text); got != want {
 			t.Errorf("visible(%q) = %q, want %q", text, got, want)
 		}
 	}

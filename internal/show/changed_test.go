@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"regexp"
@@ -26,29 +26,29 @@ func TestDiffExact(t *testing.T) {
 			lines = append(lines, rapid.SampledFrom([]string{"-", "+", " ", "@@ "}).Draw(r, "sign")+line.Draw(r, "line"))
 		}
 		width := rapid.IntRange(20, 100).Draw(r, "width")
-		s := shown{}
-		s.text(strings.Join(lines, "\n"))
-		for _, as := range []look{unmarked, underlined, coloured} {
+		s := Shown{}
+		s.Text(strings.Join(lines, "\n"))
+		for _, as := range []Look{Unmarked, Underlined, Coloured} {
 			var got []string
-			for _, row := range s.rows(width, as) {
-				if as != coloured && strings.Contains(row, "\x1b") {
+			for _, row := range s.Rows(width, as) {
+				if as != Coloured && strings.Contains(row, "\x1b") {
 					r.Fatalf("a style: %q", row)
 				}
 				row = styles.ReplaceAllString(row, "")
-				if columnsOf(row) >= width {
-					r.Fatalf("%d columns of %d: %q", columnsOf(row), width, row)
+				if ColumnsOf(row) >= width {
+					r.Fatalf("%d columns of %d: %q", ColumnsOf(row), width, row)
 				}
 				if text, ok := strings.CutPrefix(row, "   | "); ok {
 					got = append(got, text)
 				} else if text, ok := strings.CutPrefix(row, "   ⋮ "); ok {
 					got[len(got)-1] += text
-				} else if as != underlined || strings.Trim(row, " ^") != "" || row == "" {
+				} else if as != Underlined || strings.Trim(row, " ^") != "" || row == "" {
 					r.Fatalf("neither text nor carets: %q", row)
 				}
 			}
 			var want []string
 			for _, l := range lines {
-				want = append(want, visible(l))
+				want = append(want, Visible(l))
 			}
 			if strings.Join(got, "\n") != strings.Join(want, "\n") {
 				r.Fatalf("got %q\nwant %q", got, want)
@@ -82,11 +82,11 @@ func TestDiffLines(t *testing.T) {
 // TestCallInFull proves that a short edit is shown as a diff, and a short script as its lines.
 func TestCallInFull(t *testing.T) {
 	small := inFull(tool.Call{Name: "find_and_replace", Arguments: `{"path":"a","find":"x = 1","replace":"x = 2"}`})
-	if small.title != "find_and_replace" || len(small.rows(80, unmarked)) != 4 {
+	if small.Title != "find_and_replace" || len(small.Rows(80, Unmarked)) != 4 {
 		t.Errorf("a short edit is not shown as a diff: %+v", small)
 	}
 	script := inFull(tool.Call{Name: "run_command", Arguments: `{"command":["sh","-c","set -e\nls"]}`})
-	if got := script.whole(""); got != "?? run_command\n   command:\n   - sh\n   - -c\n   -\n   | set -e\n   | ls\n" {
+	if got := script.Whole(""); got != "?? run_command\n   command:\n   - sh\n   - -c\n   -\n   | set -e\n   | ls\n" {
 		t.Errorf("a short script is not shown as lines: %q", got)
 	}
 }

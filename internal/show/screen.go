@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"cmp"
@@ -16,15 +16,16 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// screen is a terminal with status lines at its bottom that say what the program
+// Screen is a terminal with status lines at its bottom that say what the program
 // waits for. All output to the terminal goes through the screen, which removes the
 // status line first; the line never reaches a pipe or a file. A screen is safe for
 // concurrent use. The nil screen does nothing.
-type screen struct {
+type Screen struct {
 	mu     sync.Mutex
 	to     *os.File // standard error
 	size   func() (columns, rows int)
@@ -40,13 +41,14 @@ type screen struct {
 	over  chan struct{}
 }
 
-// waits shows what the program waits for: a [screen], or the terminal of a conversation.
-type waits interface {
-	// wait adds a wait, which lasts until done is called with its key.
-	wait(key, what string)
-	done(key string)
-	// last shows the last line of a wait's output.
-	last(key, text string)
+// Waits shows what the program waits for: a [Screen], or the terminal of a conversation.
+type Waits interface {
+	// Wait adds a wait, which lasts until done is called with its key.
+	Wait(key, what string)
+	// Done ends a wait.
+	Done(key string)
+	// Last shows the last line of a wait's output.
+	Last(key, text string)
 }
 
 // wait is one thing that the program waits for.
@@ -58,19 +60,19 @@ type wait struct {
 const (
 	// The line appears after a short delay, and is redrawn while the wait lasts.
 	drawAfter, drawEvery = 250 * time.Millisecond, 250 * time.Millisecond
-	// plainEvery is the interval of plain lines, for users of screen readers.
-	plainEvery = 10 * time.Second
+	// PlainEvery is the interval of plain lines, for users of screen readers.
+	PlainEvery = 10 * time.Second
 )
 
-// newScreen returns a screen for the terminal on standard error, and the streams to
+// NewScreen returns a screen for the terminal on standard error, and the streams to
 // write to from then on. If standard error is not a terminal, it returns nil and the
 // given streams.
-func newScreen(out, err io.Writer, env environment, plain bool) (s *screen, toOut, toErr io.Writer) {
+func NewScreen(out, err io.Writer, env host.Environment, plain bool) (s *Screen, toOut, toErr io.Writer) {
 	file, isFile := err.(*os.File)
-	if !isFile || !terminal(file) {
+	if !isFile || !IsTerminal(file) {
 		return nil, out, err
 	}
-	s = &screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
+	s = &Screen{to: file, plain: plain || env["TERM"] == "dumb", quit: make(chan struct{}), over: make(chan struct{})}
 	s.colour = !s.plain && env["NO_COLOR"] == ""
 	s.size = func() (columns, rows int) {
 		columns, rows, err := term.GetSize(int(file.Fd()))
@@ -80,30 +82,30 @@ func newScreen(out, err io.Writer, env environment, plain bool) (s *screen, toOu
 		return columns, rows
 	}
 	toOut, toErr = out, &above{s, file}
-	if file, ok := out.(*os.File); ok && terminal(file) {
+	if file, ok := out.(*os.File); ok && IsTerminal(file) {
 		toOut = &above{s, file}
 	}
 	go s.run()
 	return s, toOut, toErr
 }
 
-// look returns how the screen marks changed words.
-func (s *screen) look() look { return lookOf(s.colour, s.plain) }
+// Look returns how the screen marks changed words.
+func (s *Screen) Look() Look { return LookOf(s.colour, s.plain) }
 
-// columns returns the width of the screen.
-func (s *screen) columns() int {
+// Columns returns the width of the screen.
+func (s *Screen) Columns() int {
 	columns, _ := s.size()
 	return columns
 }
 
-// terminal reports whether a stream is a terminal.
-func terminal(stream any) bool {
+// IsTerminal reports whether a stream is a terminal.
+func IsTerminal(stream any) bool {
 	f, ok := stream.(interface{ Fd() uintptr }) // a file, or a file behind the status line
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// widthOf returns the width of the terminal that a stream goes to, or 80.
-func widthOf(w io.Writer) int {
+// WidthOf returns the width of the terminal that a stream goes to, or 80.
+func WidthOf(w io.Writer) int {
 	if file, ok := w.(interface{ Fd() uintptr }); ok {
 		if columns, _, err := term.GetSize(int(file.Fd())); err == nil && columns > 0 {
 			return columns
@@ -114,7 +116,7 @@ func widthOf(w io.Writer) int {
 
 // above is a stream to the terminal, above the status lines.
 type above struct {
-	screen *screen
+	screen *Screen
 	file   *os.File
 }
 
@@ -130,10 +132,10 @@ func (w *above) Write(b []byte) (int, error) {
 	return w.file.Write(b)
 }
 
-// Fd implements the interface that [terminal] needs.
+// Fd implements the interface that [IsTerminal] needs.
 func (w *above) Fd() uintptr { return w.file.Fd() }
 
-func (s *screen) run() {
+func (s *Screen) run() {
 	defer close(s.over)
 	tick := time.NewTicker(drawEvery)
 	defer tick.Stop()
@@ -149,8 +151,8 @@ func (s *screen) run() {
 	}
 }
 
-// close removes the status lines permanently.
-func (s *screen) close() {
+// Close removes the status lines permanently.
+func (s *Screen) Close() {
 	if s == nil {
 		return
 	}
@@ -162,8 +164,8 @@ func (s *screen) close() {
 	s.erase()
 }
 
-// wait adds a wait, which lasts until done is called with its key.
-func (s *screen) wait(key, what string) {
+// Wait adds a wait, which lasts until done is called with its key.
+func (s *Screen) Wait(key, what string) {
 	if s == nil {
 		return
 	}
@@ -173,7 +175,8 @@ func (s *screen) wait(key, what string) {
 	s.waits = append(s.waits, wait{key: key, what: what, began: time.Now()})
 }
 
-func (s *screen) done(key string) {
+// Done ends a wait.
+func (s *Screen) Done(key string) {
 	if s == nil {
 		return
 	}
@@ -182,12 +185,12 @@ func (s *screen) done(key string) {
 	s.drop(key)
 }
 
-func (s *screen) drop(key string) {
+func (s *Screen) drop(key string) {
 	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.key == key })
 }
 
-// last stores the last output line of a wait.
-func (s *screen) last(key, text string) {
+// Last stores the last output line of a wait.
+func (s *Screen) Last(key, text string) {
 	if s == nil {
 		return
 	}
@@ -200,7 +203,7 @@ func (s *screen) last(key, text string) {
 		defer s.mu.Unlock()
 		for j := range s.waits {
 			if s.waits[j].key == key {
-				s.waits[j].last = shorten(lines[i], 300)
+				s.waits[j].last = Shorten(lines[i], 300)
 			}
 		}
 		return
@@ -212,7 +215,7 @@ const mostWaits = 4
 
 // draw redraws the status lines, one for each wait, the newest last. It does nothing while the cursor is
 // within a line.
-func (s *screen) draw(now time.Time) {
+func (s *Screen) draw(now time.Time) {
 	if len(s.waits) == 0 || s.mid {
 		s.erase()
 		return
@@ -222,7 +225,7 @@ func (s *screen) draw(now time.Time) {
 		return
 	}
 	if s.plain {
-		if since := now.Sub(laterOf(s.told, newest.began)); since >= plainEvery {
+		if since := now.Sub(laterOf(s.told, newest.began)); since >= PlainEvery {
 			s.told = now
 			fmt.Fprintf(s.to, "waiting for %s\n", newest.line(now, len(s.waits)-1))
 		}
@@ -238,7 +241,7 @@ func (s *screen) draw(now time.Time) {
 			more = hidden
 		}
 		line := fitted("… "+w.line(now, more), columns-1)
-		s.drawn = append(s.drawn, columnsOf(line))
+		s.drawn = append(s.drawn, ColumnsOf(line))
 		if s.colour {
 			line = "\x1b[2m" + line + "\x1b[0m"
 		}
@@ -249,12 +252,12 @@ func (s *screen) draw(now time.Time) {
 
 // line says what is waited for and for how long, and how many others are not shown.
 func (w *wait) line(now time.Time, more int) string {
-	line := fmt.Sprintf("%s, %s", visible(w.what), now.Sub(w.began).Truncate(time.Second))
+	line := fmt.Sprintf("%s, %s", Visible(w.what), now.Sub(w.began).Truncate(time.Second))
 	if more > 0 {
 		line += fmt.Sprintf(" (and %d more)", more)
 	}
 	if w.last != "" {
-		line += ": " + visible(w.last)
+		line += ": " + Visible(w.last)
 	}
 	return line
 }
@@ -268,7 +271,7 @@ func laterOf(a, b time.Time) time.Time {
 
 // erase removes the status lines, which cover several rows each if the terminal has become
 // narrower.
-func (s *screen) erase() {
+func (s *Screen) erase() {
 	if len(s.drawn) == 0 {
 		return
 	}
@@ -287,7 +290,7 @@ func (s *screen) erase() {
 
 // fitted cuts a text to the given number of columns.
 func fitted(s string, columns int) string {
-	if columnsOf(s) <= columns {
+	if ColumnsOf(s) <= columns {
 		return s
 	}
 	n := 0
@@ -299,7 +302,8 @@ func fitted(s string, columns int) string {
 	return s
 }
 
-func columnsOf(s string) (n int) {
+// ColumnsOf returns how many columns of a terminal a text takes.
+func ColumnsOf(s string) (n int) {
 	for _, r := range s {
 		n += columnsOfRune(r)
 	}
@@ -326,18 +330,18 @@ func columnsOfRune(r rune) int {
 	return 1
 }
 
-// visible returns a text with invisible characters as their numbers, see [trust.Visible]. A tab
+// Visible returns a text with invisible characters as their numbers, see [trust.Visible]. A tab
 // counts as four spaces.
-func visible(s string) string { return trust.Visible(strings.ReplaceAll(s, "\t", "    ")) }
+func Visible(s string) string { return trust.Visible(strings.ReplaceAll(s, "\t", "    ")) }
 
 // modelKey is the key of the wait for a session's model.
 func modelKey(session string) string { return "model " + session }
 
-// callKey is the key of the wait for a call.
-func callKey(callID string) string { return "call " + callID }
+// CallKey is the key of the wait for a call.
+func CallKey(callID string) string { return "call " + callID }
 
-// asking returns a text that names the model and host of a request.
-func asking(setup *session.Setup) string {
+// Asking returns a text that names the model and host of a request.
+func Asking(setup *session.Setup) string {
 	if setup.Rehearsal {
 		return "the rehearsal"
 	}

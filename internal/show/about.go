@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"fmt"
@@ -14,10 +14,10 @@ import (
 // mostAbout is how many characters a row says about a call, without the numbers of lines.
 const mostAbout = 100
 
-// aboutCall says what a call works on: the path of a read, the lines of a change, the command line, the
+// AboutCall says what a call works on: the path of a read, the lines of a change, the command line, the
 // task of a subagent. Of other calls these are the arguments. Hide removes secrets, before anything is cut.
-func aboutCall(arguments string, hide func(string) string) string {
-	short := func(text string) string { return visible(shorten(hide(text), mostAbout)) }
+func AboutCall(arguments string, hide func(string) string) string {
+	short := func(text string) string { return Visible(Shorten(hide(text), mostAbout)) }
 	added, removed := 0, 0
 	for _, l := range changeOf(arguments) {
 		switch l.colour {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/decode"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -22,40 +23,40 @@ import (
 // pictureTime is how long decoding a picture may take before it is left out.
 const pictureTime = 5 * time.Second
 
-// depict tells of an image, given its data URI, and has it drawn. It is decoded in a process of its own, as it may be a
+// Depict tells of an image, given its data URI, and has it drawn. It is decoded in a process of its own, as it may be a
 // stranger's. An image that has another URI is not fetched.
-func (p *printer) depict(ctx context.Context, name, uri string, draw func(load func(width, height int) (image.Image, error)) error) {
+func (p *Printer) Depict(ctx context.Context, name, uri string, draw func(load func(width, height int) (image.Image, error)) error) {
 	kind, payload, isData := item.CutDataURI(uri)
 	if !isData {
-		p.tell(dim, "   image %s, %s, not fetched", visible(name), visible(shorten(uri, 200)))
+		p.Tell(Dim, "   image %s, %s, not fetched", Visible(name), Visible(Shorten(uri, 200)))
 		return
 	}
 	data, err := base64.StdEncoding.DecodeString(payload)
 	if err != nil {
-		p.tell(dim, "   image %s, not shown: its base64 is damaged", visible(name))
+		p.Tell(Dim, "   image %s, not shown: its base64 is damaged", Visible(name))
 		return
 	}
-	p.tell(dim, "   image %s, %s, %s", visible(name), visible(kind), bytesInWords(len(data)))
+	p.Tell(Dim, "   image %s, %s, %s", Visible(name), Visible(kind), BytesInWords(len(data)))
 	ctx, stop := context.WithTimeoutCause(ctx, pictureTime, errors.New("it takes too long to decode"))
 	defer stop()
 	err = draw(func(width, height int) (image.Image, error) {
 		return decode.Images{}.Pixels(ctx, data, width, height)
 	})
 	if err != nil {
-		p.tell(dim, "   not shown: %s", shorten(err.Error(), 200))
+		p.Tell(Dim, "   not shown: %s", Shorten(err.Error(), 200))
 	}
 }
 
-// depictOn has the images of tools and of the model drawn on a screen, below their rows. The terminal is not asked what
+// DepictOn has the images of tools and of the model drawn on a screen, below their rows. The terminal is not asked what
 // it can, because others may read it.
-func (p *printer) depictOn(ctx context.Context, s *screen, env environment) {
+func (p *Printer) DepictOn(ctx context.Context, s *Screen, env host.Environment) {
 	if s == nil || s.plain {
 		return
 	}
 	on := pictureOptions(env)
 	on.Out, on.Colour = s.to, p.Colour
 	p.Picture = func(name, uri string) {
-		p.depict(ctx, name, uri, func(load func(width, height int) (image.Image, error)) error {
+		p.Depict(ctx, name, uri, func(load func(width, height int) (image.Image, error)) error {
 			lines, err := on.Picture(load)
 			for _, line := range lines {
 				p.line(line)
@@ -66,27 +67,27 @@ func (p *printer) depictOn(ctx context.Context, s *screen, env environment) {
 }
 
 // pictureOptions returns what the environment says of pictures on a terminal.
-func pictureOptions(env environment) tui.Options {
-	how, _ := pictureWay(env) // the run has begun, so it is right
+func pictureOptions(env host.Environment) tui.Options {
+	how, _ := PictureWay(env) // the run has begun, so it is right
 	return tui.Options{
 		Pictures: how, Term: env["TERM"], Program: env["TERM_PROGRAM"],
 		TrueColour: env["COLORTERM"] == "truecolor" || env["COLORTERM"] == "24bit",
 	}
 }
 
-// bytesInWords returns a size as people say it.
-func bytesInWords(n int) string {
+// BytesInWords returns a size as people say it.
+func BytesInWords(n int) string {
 	switch {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	case n >= 1<<10:
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
-	return plural(n, "byte")
+	return Plural(n, "byte")
 }
 
-// picturesIn calls show for each image of a content.
-func picturesIn(parts []item.Part, show func(uri string)) {
+// PicturesIn calls show for each image of a content.
+func PicturesIn(parts []item.Part, show func(uri string)) {
 	for _, part := range parts {
 		if p, ok := part.(*item.InputImage); ok && p.ImageURL != "" {
 			show(p.ImageURL)
@@ -110,9 +111,9 @@ func generated(it item.Item) string {
 	return "data:" + kind + ";base64," + call.Result
 }
 
-// pictureWay returns how a terminal shows pictures. A multiplexer does not know what the terminal
+// PictureWay returns how a terminal shows pictures. A multiplexer does not know what the terminal
 // around it can.
-func pictureWay(env environment) (how string, err error) {
+func PictureWay(env host.Environment) (how string, err error) {
 	how = cmp.Or(env["ANTIPHON_IMAGES"], tui.Pictures[0])
 	if !slices.Contains(tui.Pictures, how) {
 		return "", fmt.Errorf("ANTIPHON_IMAGES is %q; it is one of %s", how, strings.Join(tui.Pictures, ", "))

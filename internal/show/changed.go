@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"slices"
@@ -29,7 +29,7 @@ const (
 )
 
 // colours of the lines of diffs.
-var kindColours = map[kind]string{kindHead: bold, kindPlace: dim, kindRemoved: red, kindAdded: green}
+var kindColours = map[kind]string{kindHead: bold, kindPlace: Dim, kindRemoved: Red, kindAdded: Green}
 
 const patchStart, patchEnd = "*** Begin Patch", "*** End Patch"
 
@@ -93,7 +93,7 @@ func linesIn(s string) int {
 
 // diffLines returns the lines of a text behind a mark. Lines of diffs have their colour, and
 // changed words are marked. For patch see [kindsOf].
-func diffLines(text, mark string, patch bool) []shownLine {
+func diffLines(text, mark string, patch bool) []Line {
 	var lines []string
 	for line := range strings.Lines(text) {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
@@ -102,10 +102,10 @@ func diffLines(text, mark string, patch bool) []shownLine {
 }
 
 // markedLines marks the words that differ between removed lines and the added lines behind them.
-func markedLines(lines []string, kinds []kind, mark string) []shownLine {
-	list := make([]shownLine, len(lines))
+func markedLines(lines []string, kinds []kind, mark string) []Line {
+	list := make([]Line, len(lines))
 	for i, line := range lines {
-		list[i] = shownLine{mark: mark, text: visible(line), colour: kindColours[kinds[i]]}
+		list[i] = Line{Mark: mark, Text: Visible(line), colour: kindColours[kinds[i]]}
 	}
 	var changes tui.Changes
 	for begin := 0; begin < len(list); {
@@ -131,9 +131,9 @@ func markedLines(lines []string, kinds []kind, mark string) []shownLine {
 }
 
 // signless returns texts without the sign in front.
-func signless(lines []shownLine) (texts []string) {
+func signless(lines []Line) (texts []string) {
 	for _, l := range lines {
-		texts = append(texts, l.text[1:])
+		texts = append(texts, l.Text[1:])
 	}
 	return texts
 }
@@ -168,7 +168,7 @@ func editOf(args item.Item, names []string) (e replacement, ok bool) {
 }
 
 // lines returns an edit as a diff.
-func (e replacement) lines(mark string) []shownLine {
+func (e replacement) lines(mark string) []Line {
 	split := func(s string) []string {
 		if s == "" {
 			return nil
@@ -191,7 +191,7 @@ func membersOf(args item.Item) (names []string) {
 
 // changeOf returns the change of files that arguments of a call describe: an edit, or the patch
 // that they are or contain. It returns nil if there is none.
-func changeOf(arguments string) []shownLine {
+func changeOf(arguments string) []Line {
 	const mark = "   | "
 	if strings.HasPrefix(arguments, patchStart) {
 		return diffLines(arguments, mark, false)
@@ -214,7 +214,7 @@ func changeOf(arguments string) []shownLine {
 }
 
 // writtenTo returns the lines that a call adds to a file, as a diff, if its arguments are a path and a content and no more.
-func writtenTo(arguments string) []shownLine {
+func writtenTo(arguments string) []Line {
 	args, err := item.Parse([]byte(arguments))
 	if err != nil {
 		return nil

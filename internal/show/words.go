@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"cmp"
@@ -21,8 +21,8 @@ import (
 // This file renders items, outputs, verdicts and sizes as text, and removes control
 // sequences from foreign text.
 
-// inWords returns the text of an item for people, with markers for images and files.
-func inWords(it item.Item) string {
+// InWords returns the text of an item for people, with markers for images and files.
+func InWords(it item.Item) string {
 	switch {
 	case it.Type() == item.TypeMessage:
 		if m, err := item.As[item.Message](it); err == nil {
@@ -98,7 +98,7 @@ func summaryOf(r *item.Reasoning) string {
 func setupInWords(s *session.Setup, full bool) string {
 	text := s.String()
 	if len(s.Tools) > 0 {
-		text += ", " + plural(len(s.Tools), "tool")
+		text += ", " + Plural(len(s.Tools), "tool")
 	}
 	if len(s.Files) > 0 {
 		text += ", " + s.Files[0].Name
@@ -133,7 +133,7 @@ func turnInWords(b session.TurnEnded, setup *session.Setup, full bool) string {
 	if b.Usage != nil {
 		text += fmt.Sprintf(", %d tokens (%d in, %d cached, %d out)", b.Usage.TotalTokens, b.Usage.InputTokens, b.Usage.Cached(), b.Usage.OutputTokens)
 	}
-	return text + colon(b.Reason)
+	return text + Colon(b.Reason)
 }
 
 // behind returns the rest of a text after a prefix, and reports whether the text has
@@ -164,7 +164,8 @@ func entriesOf(seqs []int64) string {
 	return "entries " + strings.Join(list, ", ")
 }
 
-func verdictOf(b session.Approval) string {
+// VerdictOf says how a question about a call was decided, by whom, and why.
+func VerdictOf(b session.Approval) string {
 	word := "refused"
 	if b.Allowed {
 		word = "allowed"
@@ -176,11 +177,11 @@ func verdictOf(b session.Approval) string {
 	if b.Edited != "" {
 		word += " with other arguments: " + b.Edited
 	}
-	return word + colon(b.Reason)
+	return word + Colon(b.Reason)
 }
 
-// colon puts a text after a colon, if there is one.
-func colon(text string) string {
+// Colon puts a text after a colon, if there is one.
+func Colon(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -249,22 +250,22 @@ func shellText(outputs []item.ShellOutput) string {
 	return b.String()
 }
 
-// tokens are token counts as reported by the endpoint.
-type tokens struct {
+// Tokens are token counts as reported by the endpoint. Programs read them as JSON.
+type Tokens struct {
 	Input  int64 `json:"input"`
 	Cached int64 `json:"cached"`
 	Output int64 `json:"output"`
 	Total  int64 `json:"total"`
 }
 
-// usedText describes the usage, including subagents, and the cost if prices are
+// UsedText describes the usage, including subagents, and the cost if prices are
 // known.
-func usedText(all, nested agent.Usage, own tokens) string {
+func UsedText(all, nested agent.Usage, own Tokens) string {
 	text := ""
 	if all.Tokens > 0 {
 		text = fmt.Sprintf(", %d tokens (%d in, %d cached, %d out", all.Tokens, own.Input, own.Cached, own.Output)
 		if nested.Tokens > 0 {
-			text += fmt.Sprintf(", %d in %s of subagents", nested.Tokens, plural(nested.Turns, "turn"))
+			text += fmt.Sprintf(", %d in %s of subagents", nested.Tokens, Plural(nested.Turns, "turn"))
 		}
 		text += ")"
 	}
@@ -285,9 +286,9 @@ func leftOut(p agent.Progress) string {
 	return fmt.Sprintf(", %d bytes were left out and are kept", p.LeftOut)
 }
 
-// failureOf returns the reason, from its output, why a call failed without running a
+// FailureOf returns the reason, from its output, why a call failed without running a
 // tool.
-func failureOf(out item.Item) string {
+func FailureOf(out item.Item) string {
 	content, err := outputContent(out)
 	if err != nil {
 		return ""
@@ -299,9 +300,9 @@ func failureOf(out item.Item) string {
 	return text
 }
 
-// shorten returns foreign text as one line of at most limit characters, with control characters
-// as in [printable].
-func shorten(s string, limit int) string {
+// Shorten returns foreign text as one line of at most limit characters, with control characters
+// as in [Printable].
+func Shorten(s string, limit int) string {
 	if most := 4 * limit; len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
 	}
@@ -309,19 +310,19 @@ func shorten(s string, limit int) string {
 	if utf8.RuneCountInString(s) > limit {
 		s = string([]rune(s)[:limit-1]) + "…"
 	}
-	return printable(s)
+	return Printable(s)
 }
 
-// printable returns foreign text with control characters, except line ends and tabs, and with those
+// Printable returns foreign text with control characters, except line ends and tabs, and with those
 // that reorder text as their numbers: a terminal does not obey them, and the person sees them.
-func printable(s string) string {
-	return numbered(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool {
-		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || reorders(r)
+func Printable(s string) string {
+	return Numbered(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) bool {
+		return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || Reorders(r)
 	})
 }
 
-// numbered returns a text with some characters as numbers, such as <U+202E>.
-func numbered(text string, some func(rune) bool) string {
+// Numbered returns a text with some characters as numbers, such as <U+202E>.
+func Numbered(text string, some func(rune) bool) string {
 	if !strings.ContainsFunc(text, some) {
 		return text
 	}
@@ -336,18 +337,19 @@ func numbered(text string, some func(rune) bool) string {
 	return b.String()
 }
 
-// unbroken returns a text with foreign parts as one line, so that no foreign part can
+// Unbroken returns a text with foreign parts as one line, so that no foreign part can
 // begin a line that looks like the program's own.
-func unbroken(s string) string {
-	return printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(s))
+func Unbroken(s string) string {
+	return Printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(s))
 }
 
-// reorders reports whether a character changes the order or look of text around it.
-func reorders(r rune) bool {
+// Reorders reports whether a character changes the order or look of text around it.
+func Reorders(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029'
 }
 
-func duration(d time.Duration) string {
+// Duration returns a time with a precision that fits its length.
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return d.Round(time.Microsecond).String()
@@ -357,7 +359,8 @@ func duration(d time.Duration) string {
 	return d.Round(10 * time.Millisecond).String()
 }
 
-func plural(n int, noun string) string {
+// Plural returns a number with a noun, which is given in the singular.
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

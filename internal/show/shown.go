@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"fmt"
@@ -17,41 +17,41 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// shortCall is the maximum length in characters of a call on one line.
-const shortCall = 100
+// ShortCall is the maximum length in characters of a call on one line.
+const ShortCall = 100
 
-// shown is a call in the form for approval: it contains every character exactly
+// Shown is a call in the form for approval: it contains every character exactly
 // once, because nobody should approve what they cannot see.
-type shown struct {
-	title string
-	lines []shownLine // of the arguments, unless the title contains them
+type Shown struct {
+	Title string
+	Lines []Line // of the arguments, unless the title contains them
 }
 
-// shownLine is a line of arguments. Its mark precedes every part of a broken line,
+// Line is a line of arguments. Its mark precedes every part of a broken line,
 // so that no text can look like output of the program. Words are the parts of it that a
 // change made different.
-type shownLine struct {
-	mark, text, colour string
+type Line struct {
+	Mark, Text, colour string
 	words              []tui.Span
 }
 
-// asRun formats a call of a tool that runs a command. The arguments are part of the
+// Asked formats a call of a tool that runs a command. The arguments are part of the
 // command, so the command replaces them unless they are short. The last line says in which
 // sandbox it runs.
-func asRun(call tool.Call, command []string, profile string) shown {
+func Asked(call tool.Call, command []string, profile string) Shown {
 	s := inFull(call)
 	if command != nil {
 		s.run(command)
 	}
 	if profile != "" {
-		s.add("   ", inSandbox(profile), "")
+		s.Add("   ", InSandbox(profile), "")
 	}
 	return s
 }
 
-// inSandbox says with which profile a call would run, given its name and hosts, and what that
+// InSandbox says with which profile a call would run, given its name and hosts, and what that
 // lets programs do. No argument's name has a blank, so no argument can look like it.
-func inSandbox(profile string) string {
+func InSandbox(profile string) string {
 	name, hosts, listed := strings.Cut(profile, " ")
 	var list []string
 	if listed {
@@ -59,35 +59,35 @@ func inSandbox(profile string) string {
 	}
 	made, err := sandbox.Maker(name, list...)
 	if err != nil {
-		return "sandbox profile " + visible(profile)
+		return "sandbox profile " + Visible(profile)
 	}
 	return "sandbox profile " + name + ": " + made("/").Words()
 }
 
-// of adds whose tool it is, before everything else.
-func (s shown) of(whose string) shown {
+// Of adds whose tool it is, before everything else.
+func (s Shown) Of(whose string) Shown {
 	if whose != "" {
-		s.lines = append([]shownLine{{mark: "   ", text: "a tool of " + visible(whose)}}, s.lines...)
+		s.Lines = append([]Line{{Mark: "   ", Text: "a tool of " + Visible(whose)}}, s.Lines...)
 	}
 	return s
 }
 
-// fails adds why the call will not run even if it is allowed.
-func (s shown) fails(problem string) shown {
+// Fails adds why the call will not run even if it is allowed.
+func (s Shown) Fails(problem string) Shown {
 	if problem != "" {
-		s.add("   ", "its arguments do not fit, so that nothing will run: "+visible(strings.Join(strings.Fields(problem), " ")), red)
+		s.Add("   ", "its arguments do not fit, so that nothing will run: "+Visible(strings.Join(strings.Fields(problem), " ")), Red)
 	}
 	return s
 }
 
 // run shows a command in the place of the arguments.
-func (s *shown) run(command []string) {
-	s.lines = nil
-	if line := trust.CommandLine(command...); len(line) <= shortCall && !strings.Contains(line, "\n") {
-		s.add("   ", "runs: "+visible(line), "")
+func (s *Shown) run(command []string) {
+	s.Lines = nil
+	if line := trust.CommandLine(command...); len(line) <= ShortCall && !strings.Contains(line, "\n") {
+		s.Add("   ", "runs: "+Visible(line), "")
 		return
 	}
-	s.add("   ", "runs:", bold)
+	s.Add("   ", "runs:", bold)
 	for _, word := range command {
 		s.named("-", word)
 	}
@@ -95,9 +95,9 @@ func (s *shown) run(command []string) {
 
 // inFull formats a call: a script as lines, a patch and an edit as a diff, other arguments by
 // name.
-func inFull(call tool.Call) shown {
+func inFull(call tool.Call) Shown {
 	lines := strings.Contains(strings.ReplaceAll(call.Arguments, `\n"`, ""), `\n`) // a text of several
-	short := !call.Custom && len([]rune(call.Arguments)) <= shortCall && !lines && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`)
+	short := !call.Custom && len([]rune(call.Arguments)) <= ShortCall && !lines && !strings.ContainsAny(call.Arguments, "\n\r") && !strings.Contains(call.Arguments, `\u`)
 	args, err := item.Parse([]byte(call.Arguments))
 	var names []string
 	var swap replacement
@@ -107,11 +107,11 @@ func inFull(call tool.Call) shown {
 		swap, isEdit = editOf(args, names)
 	}
 	if short && !isEdit {
-		return shown{title: visible(call.Name + " " + call.Arguments)}
+		return Shown{Title: Visible(call.Name + " " + call.Arguments)}
 	}
-	s := shown{title: visible(call.Name)}
+	s := Shown{Title: Visible(call.Name)}
 	if call.Custom || err != nil {
-		s.text(call.Arguments)
+		s.Text(call.Arguments)
 		return s
 	}
 	jsonx.EachMember(args.JSON(), func(literal, value string) {
@@ -126,14 +126,14 @@ func inFull(call tool.Call) shown {
 		if strings.ContainsFunc(name, func(r rune) bool { return r > 0x7e || strings.ContainsRune(" ?:[]|", r) || r < ' ' }) {
 			name = string(item.Quote(name)) // so that no name looks like output of the program
 		}
-		s.value(visible(name), item.JSON(value))
+		s.value(Visible(name), item.JSON(value))
 	})
 	return s
 }
 
 // value adds a named value: a text verbatim, a list of texts one by one, and other
 // values as JSON.
-func (s *shown) value(name string, value item.JSON) {
+func (s *Shown) value(name string, value item.JSON) {
 	if text, isText := value.Unquote(); isText {
 		s.named(name, text)
 		return
@@ -146,7 +146,7 @@ func (s *shown) value(name string, value item.JSON) {
 			}
 		}
 		if len(texts) == len(list) {
-			s.add("   ", name+":", bold)
+			s.Add("   ", name+":", bold)
 			for _, text := range texts {
 				s.named("-", text)
 			}
@@ -157,27 +157,27 @@ func (s *shown) value(name string, value item.JSON) {
 }
 
 // named adds a text: after its name if it is one line, otherwise below it.
-func (s *shown) named(name, text string) {
+func (s *Shown) named(name, text string) {
 	if name != "-" {
 		name += ":"
 	}
 	if !strings.Contains(text, "\n") {
-		s.add("   ", name+" "+visible(text), "")
+		s.Add("   ", name+" "+Visible(text), "")
 		return
 	}
-	s.add("   ", name, bold)
-	s.lines = append(s.lines, diffLines(text, "   | ", name == memberDiff+":")...)
+	s.Add("   ", name, bold)
+	s.Lines = append(s.Lines, diffLines(text, "   | ", name == memberDiff+":")...)
 }
 
-// text adds the lines of a text, and marks what diffs change.
-func (s *shown) text(text string) {
-	s.lines = append(s.lines, diffLines(text, "   | ", false)...)
+// Text adds the lines of a text, and marks what diffs change.
+func (s *Shown) Text(text string) {
+	s.Lines = append(s.Lines, diffLines(text, "   | ", false)...)
 }
 
 // edit adds a text and what replaces it, as a diff.
-func (s *shown) edit(e replacement) {
-	s.add("   ", "find (-) and replace (+):", bold)
-	s.lines = append(s.lines, e.lines("   | ")...)
+func (s *Shown) edit(e replacement) {
+	s.Add("   ", "find (-) and replace (+):", bold)
+	s.Lines = append(s.Lines, e.lines("   | ")...)
 	ends := ""
 	switch before, after := strings.HasSuffix(e.find, "\n"), strings.HasSuffix(e.replace, "\n"); {
 	case before && after:
@@ -189,68 +189,69 @@ func (s *shown) edit(e replacement) {
 	default:
 		return
 	}
-	s.add("   ", "("+ends+")", dim)
+	s.Add("   ", "("+ends+")", Dim)
 }
 
-func (s *shown) add(mark, text, colour string) {
-	s.lines = append(s.lines, shownLine{mark: mark, text: text, colour: colour})
+// Add adds a line.
+func (s *Shown) Add(mark, text, colour string) {
+	s.Lines = append(s.Lines, Line{Mark: mark, Text: text, colour: colour})
 }
 
-// whole returns the text, with why it is asked about, before it is wrapped and coloured.
-func (s *shown) whole(why string) string {
+// Whole returns the text, with why it is asked about, before it is wrapped and coloured.
+func (s *Shown) Whole(why string) string {
 	var b strings.Builder
-	b.WriteString("?? " + s.title + "\n")
-	for _, l := range s.lines {
-		b.WriteString(l.mark + l.text + "\n")
+	b.WriteString("?? " + s.Title + "\n")
+	for _, l := range s.Lines {
+		b.WriteString(l.Mark + l.Text + "\n")
 	}
 	if why != "" {
-		b.WriteString("   asked because " + visible(why) + "\n")
+		b.WriteString("   asked because " + Visible(why) + "\n")
 	}
 	return b.String()
 }
 
-// look says how changed words are marked: not at all, by a row of carets below, or by colours.
-type look int
+// Look says how changed words are marked: not at all, by a row of carets below, or by colours.
+type Look int
 
 const (
-	unmarked look = iota
-	underlined
-	coloured
+	Unmarked Look = iota
+	Underlined
+	Coloured
 )
 
-// lookOf returns the look for a terminal. Carets would only be in the way of a screen reader.
-func lookOf(colour, plain bool) look {
+// LookOf returns the look for a terminal. Carets would only be in the way of a screen reader.
+func LookOf(colour, plain bool) Look {
 	switch {
 	case plain:
-		return unmarked
+		return Unmarked
 	case colour:
-		return coloured
+		return Coloured
 	}
-	return underlined
+	return Underlined
 }
 
-// rows wraps the lines at the terminal's width.
-func (s *shown) rows(columns int, as look) (rows []string) {
-	for _, l := range s.lines {
+// Rows wraps the lines at the terminal's width.
+func (s *Shown) Rows(columns int, as Look) (rows []string) {
+	for _, l := range s.Lines {
 		rows = append(rows, l.rows(columns, as)...)
 	}
 	return rows
 }
 
-func (l shownLine) rows(columns int, as look) (rows []string) {
-	mark, at := l.mark, 0
-	for first := true; first || at < len(l.text); first = false {
+func (l Line) rows(columns int, as Look) (rows []string) {
+	mark, at := l.Mark, 0
+	for first := true; first || at < len(l.Text); first = false {
 		if !first {
 			mark = "   ⋮ "
 		}
-		part := head(l.text[at:], max(10, columns-columnsOf(mark)-1))
+		part := head(l.Text[at:], max(10, columns-ColumnsOf(mark)-1))
 		end := at + len(part)
-		if as == coloured {
-			part = painted(l.text, l.colour, l.words, at, end)
+		if as == Coloured {
+			part = painted(l.Text, l.colour, l.words, at, end)
 		}
 		rows = append(rows, mark+part)
-		if carets := caretsBelow(l.text, l.words, at, end); as == underlined && carets != "" {
-			rows = append(rows, strings.Repeat(" ", columnsOf(mark))+carets)
+		if carets := caretsBelow(l.Text, l.words, at, end); as == Underlined && carets != "" {
+			rows = append(rows, strings.Repeat(" ", ColumnsOf(mark))+carets)
 		}
 		at = end
 	}
@@ -271,24 +272,24 @@ func head(s string, columns int) string {
 // mostRows is the number of rows of a call that are shown at first.
 const mostRows = 40
 
-// folded leaves out the middle of many rows, and returns how many are hidden.
-func folded(rows []string) (seen []string, hidden int) {
+// Folded leaves out the middle of many rows, and returns how many are hidden.
+func Folded(rows []string) (seen []string, hidden int) {
 	if len(rows) <= mostRows {
 		return rows, 0
 	}
 	hidden = len(rows) - mostRows + 1
 	half := mostRows / 2
 	seen = append(seen, rows[:half]...)
-	seen = append(seen, fmt.Sprintf("   … %s hidden here: answer s to see all …", plural(hidden, "line")))
+	seen = append(seen, fmt.Sprintf("   … %s hidden here: answer s to see all …", Plural(hidden, "line")))
 	return append(seen, rows[half+hidden:]...), hidden
 }
 
-// wrapped wraps a text between words. Lines after the first are indented.
-func wrapped(text string, columns int, in string) string {
+// Wrap wraps a text between words. Lines after the first are indented.
+func Wrap(text string, columns int, in string) string {
 	var b strings.Builder
 	used := 0
 	for i, word := range strings.Fields(text) {
-		n := columnsOf(word)
+		n := ColumnsOf(word)
 		switch {
 		case i == 0:
 		case used+1+n > columns:
@@ -311,7 +312,7 @@ func plainJSON(value item.JSON) string {
 	if err := v.Canonicalize(); err != nil {
 		return string(value)
 	}
-	if len(v) > shortCall {
+	if len(v) > ShortCall {
 		if err := v.Indent(); err != nil {
 			return string(value)
 		}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"fmt"
@@ -19,9 +19,9 @@ type diffLine struct {
 	text string
 }
 
-// unifiedDiff returns the difference of two texts in the form of diff -u, or "" if
+// UnifiedDiff returns the difference of two texts in the form of diff -u, or "" if
 // they are equal.
-func unifiedDiff(name, from, to string) string {
+func UnifiedDiff(name, from, to string) string {
 	if from == to {
 		return ""
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"fmt"
@@ -29,7 +29,7 @@ func TestStatusLines(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.Now()
-		s := &screen{to: file, size: func() (int, int) { return 80, c.rows }}
+		s := &Screen{to: file, size: func() (int, int) { return 80, c.rows }}
 		for n := range c.waits {
 			s.waits = append(s.waits, wait{what: fmt.Sprintf("call %d", n+1), began: now.Add(-9 * time.Second)})
 		}

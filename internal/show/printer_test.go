@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -21,7 +22,7 @@ func TestOutputKeepsBlanks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var screen strings.Builder
-	p := newPrinter(io.Discard, &screen, environment{})
+	p := NewPrinter(io.Discard, &screen, host.Environment{})
 	p.Watched = true
 	p.output(out, &agent.KnownCall{Tool: "read_file"}, false)
 	if want := "   | f\n   |     return  1\n   | " + strings.Repeat("ü", 140) + "…\n"; screen.String() != want {
@@ -34,7 +35,7 @@ func TestOutputKeepsBlanks(t *testing.T) {
 func TestReasoningIsFolded(t *testing.T) {
 	for _, folds := range []bool{true, false} {
 		var screen strings.Builder
-		p := newPrinter(&screen, &screen, environment{})
+		p := NewPrinter(&screen, &screen, host.Environment{})
 		p.Watched, p.Folds = true, folds
 		for _, text := range []string{"one\ntw", "o\n\nthree\nfour\nfi", "ve"} {
 			p.delta(agent.Delta{Kind: agent.DeltaSummary, Text: text})
@@ -67,13 +68,13 @@ func TestResultShowsChange(t *testing.T) {
 		{"operation", `{"type":"update_file","path":"a","diff":"@@\n-x y\n+x z"}`, "   | \x1b[31m-x \x1b[7my\x1b[27m\x1b[0m\n", nil, false},
 		{"edit", `{"path":"a","find":"x = 1","replace":"x = 2"}`, "   | \x1b[32m+x = \x1b[7m2\x1b[27m\x1b[0m\n", nil, false},
 		{"append", `{"path":"a","content":"one\ntwo\n"}`, "   | \x1b[32m+one\x1b[0m\n   | \x1b[32m+two\x1b[0m\n", nil, false},
-		{"asked", patch, "", &session.Approval{Allowed: true, From: atTerminal}, false},
+		{"asked", patch, "", &session.Approval{Allowed: true, From: AtTerminal}, false},
 		{"rule", patch, "+\x1b[7mnew", &session.Approval{Allowed: true, By: "a rule"}, false},
 		{"other", `{"path":"a"}`, "", nil, false},
 	} {
 		var screen bytes.Buffer
-		p := newPrinter(&screen, &screen, nil)
-		p.Watched, p.Whole, p.Look = true, c.whole, coloured
+		p := NewPrinter(&screen, &screen, nil)
+		p.Watched, p.Whole, p.Look = true, c.whole, Coloured
 		p.change(&agent.KnownCall{Tool: "tool", Arguments: c.arguments, Verdict: c.verdict})
 		if got := screen.String(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: %q", c.name, got)

@@ -1,11 +1,12 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"testing"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -30,17 +31,17 @@ func TestGenerated(t *testing.T) {
 // TestPictureWay proves that a multiplexer gets blocks, unless pictures are off.
 func TestPictureWay(t *testing.T) {
 	for _, c := range []struct {
-		env  environment
+		env  host.Environment
 		want string
 	}{
-		{environment{}, "auto"},
-		{environment{"TMUX": "/tmp/x,1,0"}, "blocks"},
-		{environment{"STY": "1.x"}, "blocks"},
-		{environment{"ZELLIJ": "0"}, "blocks"},
-		{environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
-		{environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
+		{host.Environment{}, "auto"},
+		{host.Environment{"TMUX": "/tmp/x,1,0"}, "blocks"},
+		{host.Environment{"STY": "1.x"}, "blocks"},
+		{host.Environment{"ZELLIJ": "0"}, "blocks"},
+		{host.Environment{"TMUX": "/tmp/x,1,0", "ANTIPHON_IMAGES": "off"}, "off"},
+		{host.Environment{"ANTIPHON_IMAGES": "blocks"}, "blocks"},
 	} {
-		if got, err := pictureWay(c.env); got != c.want || err != nil {
+		if got, err := PictureWay(c.env); got != c.want || err != nil {
 			t.Errorf("%v: %s, %v, want %s", c.env, got, err, c.want)
 		}
 	}

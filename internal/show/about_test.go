@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package show
 
 import (
 	"testing"
@@ -21,7 +21,7 @@ func TestAboutCall(t *testing.T) {
 		"*** Begin Patch\n*** Update File: a.go\n@@\n-x\n+y\n+z\n*** End Patch": "a.go +2 −1",
 		`{"path":"a\u001b[2Jb"}`: "a<U+001B>[2Jb",
 	} {
-		if got := aboutCall(arguments, func(text string) string { return text }); got != want {
+		if got := AboutCall(arguments, func(text string) string { return text }); got != want {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
 		}
 	}
