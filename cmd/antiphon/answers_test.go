@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -41,8 +42,8 @@ func newAnswering(t *testing.T, files map[string]string) *answering {
 func (a *answering) run(typed, file, prompt, session string) string {
 	a.t.Helper()
 	var screen bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
-	cfg := host.Config{File: filepath.Join(a.dir, file), Workspace: a.dir, Sandbox: sandbox.NameFull, Trust: trust.Everything, Approver: who.approve}
+	who := person.New(strings.NewReader(typed), &screen)
+	cfg := host.Config{File: filepath.Join(a.dir, file), Workspace: a.dir, Sandbox: sandbox.NameFull, Trust: trust.Everything, Approver: who.Approve}
 	cfg.Environment = host.Environment{"PATH": os.Getenv("PATH")}
 	if cfg.Session = session; session != "" {
 		cfg.Place = filepath.Join(a.dir, "sessions.db")

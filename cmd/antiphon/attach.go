@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -23,7 +24,7 @@ import (
 type attached struct {
 	*runCommand
 	std   stdio
-	who   *person
+	who   *person.Person
 	store keeper // nil if the session is at a server
 	src   source
 	info  session.Info
@@ -50,12 +51,12 @@ const lookAfter = time.Second
 
 // attaches reports whether the run can attach to a session that another process holds: only
 // a person at a terminal can use that, and not one who wants the answer in a file.
-func (c *runCommand) attaches(err error, who *person, found session.Info) bool {
+func (c *runCommand) attaches(err error, who *person.Person, found session.Info) bool {
 	return errors.Is(err, session.ErrBusy) && who != nil && found.ID != "" && !c.NoAttach && c.Out == "" && c.Schema == ""
 }
 
 // attach shows the session until the run of its holder ends.
-func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who *person, info session.Info, busy error) (err error) {
+func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who *person.Person, info session.Info, busy error) (err error) {
 	store, err := c.open(ctx, env, false)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 			}
 		}
 	}()
-	a.who.once.Do(func() { go a.who.read() })
+	typed := a.who.Typed()
 	look := time.NewTicker(lookAfter)
 	defer look.Stop()
 	for {
@@ -190,7 +191,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 				return a.ended(ctx, s)
 			}
 			look.Reset(lookAfter)
-		case line, open := <-a.who.lines:
+		case line, open := <-typed:
 			switch {
 			case !open:
 				return a.left(ctx, nil)

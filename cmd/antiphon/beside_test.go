@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/internal/person"
 )
 
 // waitingCall returns the id of the first call of the session work in dir that has no output.
@@ -32,8 +34,8 @@ func waitingCall(t *testing.T, dir string) string {
 func TestQuestionEndsAtTerminal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, says, file string }{
-		{"", "answered by " + accountName() + " (sessions approve): yes", "one\n"},
-		{"--refuse", "answered by " + accountName() + " (sessions approve): no", ""},
+		{"", "answered by " + person.AccountName() + " (sessions approve): yes", "one\n"},
+		{"--refuse", "answered by " + person.AccountName() + " (sessions approve): no", ""},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			t.Parallel()
@@ -70,11 +72,11 @@ func TestTerminalWasFirst(t *testing.T) {
 	other.until(t, "run it?")
 	term.keys(t, "y", "Enter")
 	screen := other.until(t, "[exit code 0]")
-	if !strings.Contains(screen, "answered by "+thePerson+" (terminal): yes") || !strings.Contains(screen, "0 calls answered") {
+	if !strings.Contains(screen, "answered by "+person.Name+" (terminal): yes") || !strings.Contains(screen, "0 calls answered") {
 		t.Errorf("the other terminal:\n%s", screen)
 	}
 	term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
-	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "approve", "work", call, "--refuse"); o.code != exitUsage || !strings.Contains(o.err, "was answered by "+thePerson+" (terminal): yes") {
+	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "approve", "work", call, "--refuse"); o.code != exitUsage || !strings.Contains(o.err, "was answered by "+person.Name+" (terminal): yes") {
 		t.Errorf("a call that is decided: exit code %d\n%s%s", o.code, o.out, o.err)
 	}
 	term.keys(t, "n", "Enter")
@@ -102,18 +104,18 @@ func TestAttach(t *testing.T) {
 	second.until(t, "which process ")
 	second.until(t, "run it?")
 	second.keys(t, "y", "Enter")
-	first.until(t, "answered by "+accountName()+" (run): yes")
+	first.until(t, "answered by "+person.AccountName()+" (run): yes")
 	for _, term := range []*terminalOf{first, second} {
 		term.untilThat(t, "second question", func(screen string) bool { return strings.Count(screen, "run it?") == 2 })
 	}
 	first.keys(t, "n", "Enter")
-	second.until(t, "answered by "+thePerson+" (terminal): no")
+	second.until(t, "answered by "+person.Name+" (terminal): no")
 	wantAll(t, "the first terminal", first.until(t, "[exit code "), "First: done", "[exit code 0]")
 	wantAll(t, "the second terminal", second.until(t, "[exit code "), "First: done", "[exit code 0]")
 	if got := read(t, filepath.Join(dir, "new.txt")); got != "one\n" {
 		t.Errorf("the file holds %q", got)
 	}
-	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work"); !strings.Contains(o.out, "by "+accountName()+" (run)") {
+	if o := program(t, "sessions", "--store", filepath.Join(dir, "s.db"), "show", "work"); !strings.Contains(o.out, "by "+person.AccountName()+" (run)") {
 		t.Errorf("the log:\n%s", o.out)
 	}
 }

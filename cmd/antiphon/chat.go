@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/filelock"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
@@ -194,10 +195,10 @@ func (t *dialogue) sit(ctx context.Context, std stdio, in, out *os.File) (_ cont
 		}
 	}
 	t.std = stdio{in: t.face.lines(), out: t.face.text(), err: t.face.notes()}
-	t.who = newPerson(t.std)
-	t.who.edits, t.who.lost = t.face.edit, t.gone
+	t.who = person.New(t.std.in, t.std.err)
+	t.who.Edits, t.who.Lost = t.face.edit, t.gone
 	t.face.pasting(t.pasted)
-	t.who.types, t.who.look, t.who.columns, t.who.asks = true, show.LookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
+	t.who.Types, t.who.Look, t.who.Columns, t.who.Asks = true, show.LookOf(t.colour, t.chat.Plain), t.face.width, t.face.asking
 	return ctx, nil
 }
 
@@ -247,7 +248,7 @@ type dialogue struct {
 	colour bool
 
 	std        stdio
-	who        *person
+	who        *person.Person
 	host       *host.Host
 	info       session.Info
 	effort     string        // that the person chose, or ""
@@ -438,7 +439,7 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 	}
 	for {
 		fmt.Fprint(t.std.err, "which one? its number: ")
-		line, ok, err := t.who.line(ctx)
+		line, ok, err := t.who.Line(ctx)
 		if err != nil {
 			return err
 		}
@@ -528,7 +529,7 @@ func (t *dialogue) close() error {
 func (t *dialogue) newPrinter() *show.Printer {
 	p := show.NewPrinter(t.std.out, t.std.err, t.env)
 	p.Waits, p.Whole, p.Watched, p.Plain, p.Colour = t.face, t.chat.ShowOutput, true, true, t.colour
-	p.Look, p.Folds = t.who.look, !t.chat.ShowOutput
+	p.Look, p.Folds = t.who.Look, !t.chat.ShowOutput
 	_, p.Shows = t.face.(*liveFace)
 	return p
 }

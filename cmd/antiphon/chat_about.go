@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -104,7 +105,7 @@ func covered(r session.Rule) string {
 	if r.Arguments == "" && len(r.Prefix) == 0 && r.Under == "" {
 		return "all its calls"
 	}
-	return likeness(r) + profileOf(r)
+	return person.Covers(r)
 }
 
 // answered returns the rules that answers to questions have added.
@@ -152,7 +153,7 @@ func (t *dialogue) allow(ctx context.Context, rest string) error {
 		return fmt.Errorf("there is no tool %s; /tools lists them", name)
 	}
 	if verdict != session.Allow { // an answer before must not be stronger
-		t.who.liked = slices.DeleteFunc(t.who.liked, func(r session.Rule) bool { return matches(r.Tool) })
+		t.who.Unlike(func(r session.Rule) bool { return matches(r.Tool) })
 	}
 	if err := t.rule(ctx, func(r session.Rule) bool { return r.Tool == name }, session.Rule{Verdict: verdict, Tool: name, From: byAllow}); err != nil {
 		return err
@@ -366,7 +367,7 @@ func (t *dialogue) drop(ctx context.Context, which string) error {
 	if !sent {
 		return fmt.Errorf("entry %d is not an item that is sent; /context shows the largest of those that are, /as-sent all", seq)
 	}
-	if _, err := t.host.Session.Append(ctx, session.ItemsWithdrawn{Seqs: []int64{seq}, Reason: "The user took it out of the conversation.", By: thePerson}); err != nil {
+	if _, err := t.host.Session.Append(ctx, session.ItemsWithdrawn{Seqs: []int64{seq}, Reason: "The user took it out of the conversation.", By: person.Name}); err != nil {
 		return err
 	}
 	fmt.Fprintf(t.std.err, "antiphon: entry %d is not sent any more; the log keeps it\n", seq)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -51,7 +52,7 @@ func TestOutline(t *testing.T) {
 	whole := logOf(
 		session.OutputItem{Item: item.Call("c1", "read_file", `{"path":"a.txt"}`)},
 		session.OutputItem{Item: item.Call("c2", "tidy", `{"task":"tidy up"}`)},
-		session.Approval{CallID: "c1", Allowed: true, By: thePerson, Decided: session.DeciderPerson},
+		session.Approval{CallID: "c1", Allowed: true, By: person.Name, Decided: session.DeciderPerson},
 		session.CallStarted{CallID: "c1"},
 		session.CallStarted{CallID: "c2", Session: "child"},
 		session.CallOutput{CallID: "c1", Item: output},

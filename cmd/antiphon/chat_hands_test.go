@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -37,14 +38,14 @@ func TestEditInEditor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var screen bytes.Buffer
-			who := newPerson(stdio{in: strings.NewReader("e\n" + tt.typed + "\nn\n"), err: &screen})
-			who.edits = func(text, suffix string) (string, error) {
+			who := person.New(strings.NewReader("e\n"+tt.typed+"\nn\n"), &screen)
+			who.Edits = func(text, suffix string) (string, error) {
 				if text != "{\n  \"path\": \"a.txt\"\n}" || suffix != ".json" {
 					t.Errorf("the editor has %q%s", text, suffix)
 				}
 				return tt.becomes, tt.err
 			}
-			v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call})
+			v, err := who.Approve(t.Context(), agent.ApprovalRequest{Call: call})
 			if err != nil || v.Arguments != tt.want || v.Allow != (tt.want != "") {
 				t.Errorf("decided %+v, %v", v, err)
 			}
@@ -59,8 +60,8 @@ func TestEditInEditor(t *testing.T) {
 // arguments.
 func TestLostWhileEditing(t *testing.T) {
 	var screen bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader("e\n"), err: &screen})
-	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: tool.Call{ID: "c1", Name: "look", Arguments: "{}"}})
+	who := person.New(strings.NewReader("e\n"), &screen)
+	v, err := who.Approve(t.Context(), agent.ApprovalRequest{Call: tool.Call{ID: "c1", Name: "look", Arguments: "{}"}})
 	if !errors.Is(err, agent.ErrNobody) || v.By != "" {
 		t.Errorf("decided %+v, %v", v, err)
 	}

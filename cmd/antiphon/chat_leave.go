@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -119,7 +120,7 @@ func (t *dialogue) handOver(ctx context.Context) error {
 		return err
 	}
 	t.detached.Store(true)
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{AfterTurn: true, Detail: "handed over to workers by " + accountName(), Run: run}}}
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.Name, From: "chat"}, Bodies: []session.Body{session.StopAsked{AfterTurn: true, Detail: "handed over to workers by " + person.AccountName(), Run: run}}}
 	_, err = s.Deliver(ctx, d)
 	return err
 }
@@ -296,7 +297,7 @@ func (t *dialogue) stopSubagent(ctx context.Context, id string) error {
 	if run == 0 {
 		return nil
 	}
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}, Bodies: []session.Body{session.StopAsked{Detail: "the terminal is gone", Run: run}}}
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.Name, From: "chat"}, Bodies: []session.Body{session.StopAsked{Detail: "the terminal is gone", Run: run}}}
 	_, err = s.Deliver(ctx, d)
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 )
 
 // This file is about the approval mode of a chat. It belongs to the person in this conversation:
@@ -56,15 +57,15 @@ func (t *dialogue) chooseMode(name string) error {
 func (t *dialogue) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
 	switch mode := t.face.mode(); {
 	case mode == modePlan && !q.Annotations.ReadOnly:
-		return byPerson(agent.Decision{Reason: onlyPlans}, "terminal, in the mode plan"), nil
+		return person.ByPerson(agent.Decision{Reason: onlyPlans}, "terminal, in the mode plan"), nil
 	case mode == modeEdits && t.edits(ctx, &q):
 		const how = "terminal, in the mode edits"
 		if q.Rules[0].Under != "" { // a link that is put there now must not lead the call elsewhere
-			return byRule(q.Rules[0], how), nil
+			return person.ByRule(q.Rules[0], how), nil
 		}
-		return byPerson(agent.Decision{Allow: true}, how), nil
+		return person.ByPerson(agent.Decision{Allow: true}, how), nil
 	}
-	d, err := t.who.approve(ctx, q)
+	d, err := t.who.Approve(ctx, q)
 	if errors.Is(err, agent.ErrNobody) && (t.handed(ctx) || t.lost() && ctx.Err() == nil) {
 		if t.host != nil && q.Session != t.host.Session.ID() {
 			t.waiting.postponed(q.Session)

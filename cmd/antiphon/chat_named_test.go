@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -76,7 +77,7 @@ func TestNamedSession(t *testing.T) {
 		t.Errorf("completed: %q", got)
 	}
 
-	answers := func(text string) { d.who = newPerson(stdio{in: strings.NewReader(text), err: screen}) }
+	answers := func(text string) { d.who = person.New(strings.NewReader(text), screen) }
 	sent := func(text string) item.Content {
 		t.Helper()
 		list, err := d.message(t.Context(), text, true, d.picture)

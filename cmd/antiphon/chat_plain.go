@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 )
@@ -74,7 +75,7 @@ func (f *plainFace) more(ctx context.Context, first typedLine) (text string, ok 
 	}
 	for last := first.at; ; {
 		before, goesOn := strings.CutSuffix(text, "\\")
-		wait := time.After(settle)
+		wait := time.After(person.Settle)
 		if goesOn {
 			wait = nil
 		}
@@ -88,7 +89,7 @@ func (f *plainFace) more(ctx context.Context, first typedLine) (text string, ok 
 			return "", false
 		case !ok:
 			return text, true
-		case !goesOn && next.at.Sub(last) > settle:
+		case !goesOn && next.at.Sub(last) > person.Settle:
 			f.ahead = &next
 			return text, true
 		case goesOn && !strings.HasPrefix(text, "!"):

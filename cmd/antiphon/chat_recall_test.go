@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -49,7 +50,7 @@ func TestChatShowsTheEndFirst(t *testing.T) {
 	}
 	var shown strings.Builder
 	std := stdio{in: strings.NewReader(""), out: &shown, err: &shown}
-	d := &dialogue{chat: &chatCommand{Plain: true}, run: &runCommand{}, face: newPlainFace(std), std: std, who: newPerson(std)}
+	d := &dialogue{chat: &chatCommand{Plain: true}, run: &runCommand{}, face: newPlainFace(std), std: std, who: person.New(std.in, std.err)}
 	d.opening(t.Context(), in, session.Info{ID: "long", Entries: int64(len(entries))})
 
 	last := 2*manyEntries - 1

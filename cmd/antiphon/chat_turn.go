@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/internal/homedir"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
@@ -356,7 +357,7 @@ func (t *dialogue) follow(ev agent.Event) {
 				t.moved = cmp.Or(b.Detail, "somebody asked for it")
 			}
 		case session.Delivered:
-			t.others, t.halted = b.By != thePerson, t.halted || b.From == queue.FromPark && b.Entries > 0
+			t.others, t.halted = b.By != person.Name, t.halted || b.From == queue.FromPark && b.Entries > 0
 		case session.InputItem:
 			if b.Own {
 				return
@@ -430,7 +431,7 @@ func (t *dialogue) steer(ctx context.Context) func(string) error {
 		if err != nil {
 			return err
 		}
-		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: thePerson, From: "chat"}}
+		d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.Name, From: "chat"}}
 		for _, it := range said {
 			d.Bodies = append(d.Bodies, session.InputItem{Item: it})
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -102,7 +103,7 @@ func conversingIn(t *testing.T, dir, script string, tools ...string) (d *dialogu
 	if err != nil {
 		t.Fatal(err)
 	}
-	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: newPerson(std), tooled: map[int64]bool{}}
+	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: person.New(std.in, std.err), tooled: map[int64]bool{}}
 	if err := d.open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +165,10 @@ func TestLostWithQuestion(t *testing.T) {
 	d.env["ANTIPHON_HANGUP"] = "detach"
 	ctx, lost := d.whenLost(t.Context())
 	t.Cleanup(func() { hungUp.Store(nil) })
-	d.who.in = readerFunc(func([]byte) (int, error) {
+	d.who = person.New(readerFunc(func([]byte) (int, error) {
 		go lost()
 		return 0, io.EOF
-	})
+	}), screen)
 	if err := d.turn(ctx, "go"); err != nil {
 		t.Fatal(err)
 	}
@@ -187,11 +188,11 @@ func TestLostWithModelQuestion(t *testing.T) {
 			d.env["ANTIPHON_HANGUP"] = hangup
 			ctx, lost := d.whenLost(t.Context())
 			t.Cleanup(func() { hungUp.Store(nil) })
-			d.who.lost = d.gone
-			d.who.in = readerFunc(func([]byte) (int, error) {
+			d.who = person.New(readerFunc(func([]byte) (int, error) {
 				lost()
 				return 0, io.EOF
-			})
+			}), screen)
+			d.who.Lost = d.gone
 			if err := d.turn(ctx, "go"); err != nil {
 				t.Fatal(err)
 			}
@@ -206,7 +207,7 @@ func TestLostWithModelQuestion(t *testing.T) {
 				t.Errorf("%v, the list of sessions: %s", err, list.String())
 			}
 			hungUp.Store(nil)
-			d.gone, d.who = nil, newPerson(stdio{in: strings.NewReader("blue\n"), err: screen})
+			d.gone, d.who = nil, person.New(strings.NewReader("blue\n"), screen)
 			if err := d.begin(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -230,11 +231,11 @@ func TestLostBesideSubagent(t *testing.T) {
 	d, _, screen := conversingIn(t, dir, script, `<tool name="asks" agent="asks.md" local description="Asks."/>`, `<tool name="works" agent="works.md" local description="Works."/>`)
 	ctx, lost := d.whenLost(t.Context())
 	t.Cleanup(func() { hungUp.Store(nil) })
-	d.who.lost = d.gone
-	d.who.in = readerFunc(func([]byte) (int, error) {
+	d.who = person.New(readerFunc(func([]byte) (int, error) {
 		lost()
 		return 0, io.EOF
-	})
+	}), screen)
+	d.who.Lost = d.gone
 	if err := d.turn(ctx, "go"); err != nil || ctx.Err() != nil {
 		t.Fatalf("%v, %v:\n%s", err, ctx.Err(), screen)
 	}
@@ -242,7 +243,7 @@ func TestLostBesideSubagent(t *testing.T) {
 		t.Fatal(err)
 	}
 	hungUp.Store(nil)
-	d.gone, d.waiting, d.who = nil, openQuestions{}, newPerson(stdio{in: strings.NewReader("blue\n"), err: screen})
+	d.gone, d.waiting, d.who = nil, openQuestions{}, person.New(strings.NewReader("blue\n"), screen)
 	if err := d.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +284,7 @@ func TestLostWithBoth(t *testing.T) {
 	d, _, _ := conversing(t, "turn\n  say Yes.\n")
 	ctx, lost := d.whenLost(t.Context())
 	t.Cleanup(func() { hungUp.Store(nil) })
-	d.who.lost = d.gone
+	d.who.Lost = d.gone
 	d.waiting.asked(1)
 	lost()
 	got, err := d.approve(ctx, agent.ApprovalRequest{Call: tool.Call{ID: "call_1", Name: "append_to_file", Arguments: "{}"}})
@@ -435,7 +436,7 @@ func TestStoppedWithItsRun(t *testing.T) {
 // such a call among what cannot be taken back.
 func TestMisfit(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  call find_and_replace {\"path\": \"a.txt\"}\n\nturn\n  say Yes.\n")
-	d.who = newPerson(stdio{in: strings.NewReader("y\n"), err: screen})
+	d.who = person.New(strings.NewReader("y\n"), screen)
 	if err := d.turn(t.Context(), "one"); err != nil {
 		t.Fatal(err)
 	}
@@ -784,7 +785,7 @@ func TestRedrawShowsCalls(t *testing.T) {
 	script.WriteString("turn\n  say **All** read.\n")
 	d, _, screen := conversing(t, script.String())
 	write(t, "a.txt", "first\nlast line of it\n")
-	d.who.in = strings.NewReader("y\n")
+	d.who = person.New(strings.NewReader("y\n"), screen)
 	d.ran = []string{ranHead + "ls\nfile-1\x1b[2J\nfile-2"}
 	for _, text := range []string{"go", "read"} {
 		if err := d.turn(t.Context(), text); err != nil {

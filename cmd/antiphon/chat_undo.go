@@ -408,14 +408,14 @@ func numbersOf(list []said, line string) (numbers []int) {
 
 // asked asks the person something. The answer is empty when they leave.
 func (t *dialogue) asked(ctx context.Context, question string) (string, error) {
-	done, err := t.who.alone(ctx)
+	done, err := t.who.Alone(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	t.who.unasked()
+	t.who.Unasked()
 	fmt.Fprint(t.std.err, question)
-	line, _, err := t.who.line(ctx)
+	line, _, err := t.who.Line(ctx)
 	return strings.TrimSpace(line), err
 }
 

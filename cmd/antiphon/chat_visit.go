@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -310,7 +311,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 
 // takeOver ends the session's run elsewhere.
 func (v *visitor) takeOver(ctx context.Context) error {
-	why := "taken to a terminal by " + accountName()
+	why := "taken to a terminal by " + person.AccountName()
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	v.rests()

@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/mcpbridge"
@@ -149,7 +150,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	cfg.FrontEnd = front(std, env, c.Quiet)
 	cfg.Notify, cfg.Locked = c.notify(std, c.screen), c.locked
 	if who != nil {
-		cfg.Asker, cfg.Approver = who, who.approve
+		cfg.Asker, cfg.Approver = who, who.Approve
 	} else if c.ApprovalTime > 0 {
 		return usage(errors.New("--approval-time needs a terminal: without one, nobody is asked, and a call that needs an approval is refused at once. Workers have the flag too"))
 	}
@@ -179,7 +180,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 }
 
 // trusted sets who decides about what the file may do.
-func (c *runCommand) trusted(std stdio, env environment, who *person, cfg *host.Config) (err error) {
+func (c *runCommand) trusted(std stdio, env environment, who *person.Person, cfg *host.Config) (err error) {
 	if cfg.Variables, err = c.variables(); err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (c *runCommand) whatNext(n host.Notice) string {
 
 // watch returns the streams to use beside the status line, if there is one, and the
 // person at the terminal, or nil.
-func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
+func (c *runCommand) watch(std stdio, env environment) (stdio, *person.Person) {
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != ""
 	if !c.JSON && !c.Quiet {
 		c.screen, std = onScreen(std, env, c.Plain)
@@ -278,9 +279,9 @@ func (c *runCommand) watch(std stdio, env environment) (stdio, *person) {
 	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) || c.JSON {
 		return std, nil
 	}
-	who := newPerson(std)
+	who := person.New(std.in, std.err)
 	if c.screen != nil {
-		who.look, who.columns = c.screen.Look(), c.screen.Columns
+		who.Look, who.Columns = c.screen.Look(), c.screen.Columns
 	}
 	return std, who
 }

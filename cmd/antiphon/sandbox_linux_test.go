@@ -24,6 +24,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
@@ -273,8 +274,8 @@ func TestQuestionsNameTheSandbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		var screen bytes.Buffer
-		who := newPerson(stdio{in: strings.NewReader("?\nn\n"), err: &screen})
-		who.columns = func() int { return 300 }
+		who := person.New(strings.NewReader("?\nn\n"), &screen)
+		who.Columns = func() int { return 300 }
 		ask := func(approver agent.Approver) *agent.Result {
 			a := &agent.Agent{Tools: []tool.Tool{command}, Policy: agent.Policy{Approver: approver, Pause: approver == nil}}
 			a.Request.Model = "m"
@@ -289,7 +290,7 @@ func TestQuestionsNameTheSandbox(t *testing.T) {
 			}
 			return res
 		}
-		ask(who.approve)
+		ask(who.Approve)
 		wantAll(t, c.arguments, screen.String(), c.want...)
 		if strings.Contains(screen.String(), "about any call of run_command") != c.always {
 			t.Errorf("%s:\n%s", c.arguments, screen.String())

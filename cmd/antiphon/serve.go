@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
@@ -362,9 +363,9 @@ func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err e
 // agent asks about a file, and returns it. A later change of the file is not
 // covered by --trust or an answer for this time. K1 K6
 func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a offeredAgent, err error) {
-	var who *person
+	var who *person.Person
 	if show.IsTerminal(std.in) && show.IsTerminal(std.err) {
-		who = newPerson(std)
+		who = person.New(std.in, std.err)
 	}
 	t, err := newTruster(file, &c.trustFlags, std, env, who)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -241,7 +242,7 @@ func (c *removeCommand) removeAll(ctx context.Context, std stdio, all *sessionsC
 		}
 		return nil, usage(fmt.Errorf("deleting %s needs --force", strings.Join(each, " and ")))
 	}
-	who := newPerson(std)
+	who := person.New(std.in, std.err)
 	for _, info := range list {
 		yes, err := c.sure(ctx, std, who, info)
 		if err == nil && !yes {
@@ -288,19 +289,11 @@ func findAll(ctx context.Context, store keeper, names []string) (list []session.
 	return list, nil
 }
 
-func (c *removeCommand) sure(ctx context.Context, std stdio, who *person, info session.Info) (bool, error) {
+func (c *removeCommand) sure(ctx context.Context, std stdio, who *person.Person, info session.Info) (bool, error) {
 	if c.Force {
 		return true, nil
 	}
-	return who.agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, show.Plural(int(info.Entries), "entry"), when(info.Updated)))
-}
-
-// agrees asks a yes-or-no question. Only yes is a yes.
-func (p *person) agrees(ctx context.Context, question string) (bool, error) {
-	fmt.Fprintf(p.err, "%s [y/N] ", show.Printable(question))
-	answer, _, err := p.line(ctx)
-	answer = strings.ToLower(answer)
-	return answer == "y" || answer == "yes", err
+	return who.Agrees(ctx, fmt.Sprintf("Delete %s (%s, last written to %s)?", info.ID, show.Plural(int(info.Entries), "entry"), when(info.Updated)))
 }
 
 func bytesOf(n int64) string {

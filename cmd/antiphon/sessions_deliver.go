@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -42,7 +43,7 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	if d.Key = f.Key; d.Key == "" {
 		d.Key = rand.Text()
 	}
-	d.By = accountName()
+	d.By = person.AccountName()
 	if err := session.CheckKey(d.Key); err != nil {
 		return usage(fmt.Errorf("--key: %w", err))
 	}
@@ -207,7 +208,7 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 		if pending, err = c.chosen(pending, s); err != nil {
 			return err
 		}
-		asked := newPerson(std)
+		asked := person.New(std.in, std.err)
 		var done []answeredCall
 		for _, p := range pending {
 			d, err := c.decide(ctx, std, asked, store, p)
@@ -257,7 +258,7 @@ func (c *approveCommand) chosen(pending []agent.PendingApproval, s *session.Sess
 		before, known := verdictOn(s, id)
 		switch {
 		case i < 0 && known:
-			return nil, usage(fmt.Errorf("the call %s was %s", id, saidBy(before)))
+			return nil, usage(fmt.Errorf("the call %s was %s", id, person.SaidBy(before)))
 		case i < 0:
 			return nil, usage(fmt.Errorf("no call with the id %q waits for an approval\n  hint: antiphon sessions info %s lists those that do", id, quoted(c.Session)))
 		case slices.ContainsFunc(pending[i+1:], fits):
@@ -280,21 +281,21 @@ func verdictOn(s *session.Session, callID string) (a session.Approval, known boo
 
 // decide returns the person's answer about a call, which they gave on the command
 // line, or give now.
-func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person, store keeper, p agent.PendingApproval) (d agent.Decision, err error) {
+func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person.Person, store keeper, p agent.PendingApproval) (d agent.Decision, err error) {
 	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
 	if len(c.Calls) > 0 {
 		// A list of waiting calls shows the ids alone, so the person sees here what they answer.
 		s := show.Asked(call, p.Command, p.Sandbox)
 		shown := s.Whole(p.Reason)
 		fmt.Fprint(std.err, shown)
-		d = byPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason), Shown: shown}, fromApprove)
+		d = person.ByPerson(agent.Decision{Allow: !c.Refuse, Reason: host.Refusal(c.Reason), Shown: shown}, fromApprove)
 	} else {
 		if !show.IsTerminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
 		}
 		d, err = askBeside(ctx, asked, &stored{in: store, id: p.Session}, p)
 	}
-	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), fromApprove
+	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, person.AccountName(), fromApprove
 	return d, err
 }
 
@@ -310,7 +311,7 @@ var (
 
 // askBeside asks the person about a call that the run of another process may be asking
 // about too. The question ends when another answer is in the log.
-func askBeside(ctx context.Context, who *person, src source, p agent.PendingApproval) (d agent.Decision, err error) {
+func askBeside(ctx context.Context, who *person.Person, src source, p agent.PendingApproval) (d agent.Decision, err error) {
 	log, err := src.entries(ctx, p.Session)
 	if err != nil {
 		return d, err
@@ -321,7 +322,7 @@ func askBeside(ctx context.Context, who *person, src source, p agent.PendingAppr
 	defer end(nil)
 	watching.Go(func() { end(answerTo(asking, src, log, p)) })
 	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
-	d, err = who.approve(asking, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command, Sandbox: p.Sandbox})
+	d, err = who.Approve(asking, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command, Sandbox: p.Sandbox})
 	if err == nil || ctx.Err() != nil {
 		return d, err
 	}
@@ -330,7 +331,7 @@ func askBeside(ctx context.Context, who *person, src source, p agent.PendingAppr
 	case errors.As(cause, &others):
 		return d, errAnswered
 	case errors.Is(cause, errNotAsked):
-		fmt.Fprintln(who.err, "   "+errNotAsked.Error())
+		who.Tell(errNotAsked.Error())
 		return d, errAnswered
 	}
 	return d, err

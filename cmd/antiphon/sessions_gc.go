@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -193,5 +194,5 @@ func (c *sweepCommand) sure(ctx context.Context, std stdio, n int) (bool, error)
 	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) {
 		return false, usage(fmt.Errorf("deleting %s needs --force; --dry-run only lists them", show.Plural(n, "session")))
 	}
-	return newPerson(std).agrees(ctx, fmt.Sprintf("Delete %s?", show.Plural(n, "session")))
+	return person.New(std.in, std.err).Agrees(ctx, fmt.Sprintf("Delete %s?", show.Plural(n, "session")))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -115,15 +116,15 @@ func (c *importCommand) agree(ctx context.Context, t *truster, claim trust.Claim
 	case !canAsk:
 		return trust.Agreement{}, usage(fmt.Errorf("%w\n  hint: nothing was imported; --trust imports it, and its runs let the endpoint do this", &trust.UntrustedError{Claim: claim}))
 	}
-	t.who = newPerson(t.std)
+	t.who = person.New(t.std.in, t.std.err)
 	s, hidden := t.show(claim)
-	t.who.unasked()
+	t.who.Unasked()
 	for {
 		answer, ok, err := t.reply(ctx, "import it? [y]es, [n]o:", s, &hidden)
 		if err != nil {
 			return trust.Agreement{}, err
 		}
-		a := trust.Agreement{Decided: session.DeciderPerson, By: thePerson, From: show.AtTerminal, Shown: t.seen.String()}
+		a := trust.Agreement{Decided: session.DeciderPerson, By: person.Name, From: show.AtTerminal, Shown: t.seen.String()}
 		switch {
 		case !ok || answer == "n" || answer == "no":
 			return a, usage(errors.New("nothing was imported"))

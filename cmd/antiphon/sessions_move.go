@@ -14,6 +14,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -121,7 +122,7 @@ func untilChanged(ctx context.Context, s *session.Session) error {
 
 // ask delivers the request to one run, and says what it waits for or ends.
 func (m *mover) ask(ctx context.Context, s *session.Session, run int64, holder string) error {
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: m.from}, Bodies: []session.Body{session.StopAsked{AfterTurn: !m.Now, Detail: m.why, Run: run}}}
+	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.AccountName(), From: m.from}, Bodies: []session.Body{session.StopAsked{AfterTurn: !m.Now, Detail: m.why, Run: run}}}
 	say := func(format string, args ...any) {
 		fmt.Fprintln(m.std.err, "antiphon: "+show.Printable(m.all.hide(fmt.Sprintf(format, args...))))
 	}
@@ -216,7 +217,7 @@ func (c *detachCommand) Run(ctx context.Context, std stdio, env environment, all
 		if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: true}); err != nil {
 			return err
 		}
-		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions detach", why: "handed over to workers by " + accountName()}
+		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions detach", why: "handed over to workers by " + person.AccountName()}
 		if err := m.free(ctx, true); err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (c *takeCommand) Run(ctx context.Context, std stdio, env environment, all *
 		if err := movable(info); err != nil {
 			return err
 		}
-		taken := "taken to a terminal by " + accountName()
+		taken := "taken to a terminal by " + person.AccountName()
 		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions take", why: taken}
 		for {
 			if err := m.free(ctx, false); err != nil {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -432,9 +433,9 @@ func TestSessionShownSafely(t *testing.T) {
 
 // J3: each question gets the answer that was given to it.
 func TestDeletingAsksOneByOne(t *testing.T) {
-	who := newPerson(stdio{in: strings.NewReader("y\n\nYES\nsure\n"), err: io.Discard})
+	who := person.New(strings.NewReader("y\n\nYES\nsure\n"), io.Discard)
 	for i, want := range []bool{true, false, true, false, false} {
-		if got, err := who.agrees(t.Context(), "Delete it?"); got != want || err != nil {
+		if got, err := who.Agrees(t.Context(), "Delete it?"); got != want || err != nil {
 			t.Errorf("question %d: %v, %v", i+1, got, err)
 		}
 	}

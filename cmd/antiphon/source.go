@@ -12,6 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/worker"
@@ -75,7 +76,7 @@ func (s *stored) deliver(ctx context.Context, later bool, bodies ...session.Body
 	if err != nil {
 		return err
 	}
-	_, err = box.Deliver(ctx, s.id, session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: s.from, Queued: later}, Bodies: bodies})
+	_, err = box.Deliver(ctx, s.id, session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.AccountName(), From: s.from, Queued: later}, Bodies: bodies})
 	return err
 }
 
@@ -92,7 +93,7 @@ func (s *stored) stop(ctx context.Context) error {
 }
 
 // askedAt says who asked a run to stop.
-func askedAt() string { return "asked at the terminal of " + accountName() }
+func askedAt() string { return "asked at the terminal of " + person.AccountName() }
 
 func (s *stored) pending(ctx context.Context) ([]agent.PendingApproval, error) {
 	log, err := session.Open(ctx, s.in, s.id)
@@ -103,7 +104,7 @@ func (s *stored) pending(ctx context.Context) ([]agent.PendingApproval, error) {
 }
 
 func (s *stored) answer(ctx context.Context, p agent.PendingApproval, d agent.Decision) error {
-	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, accountName(), s.from
+	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, person.AccountName(), s.from
 	if s.audit != nil {
 		if err := s.audit.Write(ctx, host.Answered(p, d)...); err != nil {
 			return err

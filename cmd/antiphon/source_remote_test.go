@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/server/sessions"
 )
 
@@ -83,7 +84,7 @@ func TestFilesForServers(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	}))
 	defer server.Close()
-	d.who = newPerson(stdio{in: strings.NewReader("n\ny\n"), err: screen})
+	d.who = person.New(strings.NewReader("n\ny\n"), screen)
 	src := &remote{client: &sessions.Client{URL: server.URL}, id: "s"}
 	v := &visitor{t: d, there: src, attached: &attached{std: d.std, src: src}}
 	for _, text := range []string{"see @notes.txt @waves.png", "and @ann", "see @" + other} {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/audit"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -60,8 +61,8 @@ type truster struct {
 	store    *trust.Store
 	begun    *trust.Store // the transcripts that runs of this user began, without powers
 	left     *trust.Ledger
-	audit    *audit.Log // nil if none is written
-	who      *person    // nil if nobody can be asked
+	audit    *audit.Log     // nil if none is written
+	who      *person.Person // nil if nobody can be asked
 
 	said     answer          // in this run
 	saidTo   trust.Claim     // what the answer was about
@@ -85,7 +86,7 @@ const (
 )
 
 // newTruster returns a truster for a file. who may be nil.
-func newTruster(file string, flags *trustFlags, std stdio, env environment, who *person) (*truster, error) {
+func newTruster(file string, flags *trustFlags, std stdio, env environment, who *person.Person) (*truster, error) {
 	store, err := trustStore(env)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -72,7 +73,7 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 		return err
 	}
 	if show.IsTerminal(std.in) && show.IsTerminal(std.err) && !c.Yes {
-		t.who = newPerson(std)
+		t.who = person.New(std.in, std.err)
 	}
 	options, err := fileOptions()
 	if err != nil {
@@ -192,7 +193,7 @@ func otherHosts(powers trust.Powers, v trust.Variable) (hosts []string) {
 func (c *trustAddCommand) record(ctx context.Context, t *truster, claim trust.Claim) error {
 	a := trust.Agreement{Powers: claim.Powers, Decided: session.DeciderPerson, By: "the caller of the command", From: "antiphon trust", Shown: t.seen.String()}
 	if t.who != nil {
-		a.By = thePerson
+		a.By = person.Name
 	}
 	records := []audit.Record{audit.Agreed(claim, a, nil)}
 	for _, v := range c.variables {
@@ -203,7 +204,7 @@ func (c *trustAddCommand) record(ctx context.Context, t *truster, claim trust.Cl
 
 // confirm asks for a yes.
 func (c *trustAddCommand) confirm(ctx context.Context, t *truster, s show.Shown, hidden int) error {
-	t.who.unasked()
+	t.who.Unasked()
 	for {
 		answer, ok, err := t.reply(ctx, "agree until it changes? [y]es, [n]o:", s, &hidden)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/trust"
@@ -95,7 +96,7 @@ func (c *trustAddCommand) confirmMine(ctx context.Context, t *truster, s show.Sh
 	}
 	const question = "did you write or check this? [y]es, it is mine, [n]o:"
 	t.seen.WriteString("   " + question)
-	t.who.unasked()
+	t.who.Unasked()
 	for {
 		answer, ok, err := t.reply(ctx, question, s, &hidden)
 		if err != nil {
@@ -128,7 +129,7 @@ func (c *trustAddCommand) takeOver(ctx context.Context, t *truster, file *agentf
 	claim := trust.Claim{Path: begins.Path, Sources: []trust.Source{begins}}
 	by := "the caller of the command"
 	if t.who != nil {
-		by = thePerson
+		by = person.Name
 	}
 	a := trust.Agreement{Decided: session.DeciderPerson, By: by, From: "antiphon trust --mine", Shown: t.seen.String()}
 	if err := t.record(ctx, audit.Agreed(claim, a, nil)); err != nil {

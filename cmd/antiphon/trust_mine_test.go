@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/internal/person"
 )
 
 // K5: what somebody added to a transcript counts as this user's only after antiphon trust --mine has
@@ -84,8 +85,8 @@ func TestTakeOverQuestion(t *testing.T) {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".md")
 			write(t, path, "<config model=\"rehearsal\"/>\n<user>Hello</user>\n"+tt.added)
 			var out bytes.Buffer
-			who := newPerson(stdio{in: strings.NewReader(tt.keys), err: &out})
-			who.columns = func() int { return 70 }
+			who := person.New(strings.NewReader(tt.keys), &out)
+			who.Columns = func() int { return 70 }
 			asks, err := newTruster(path, &trustFlags{}, stdio{err: &out, out: &out}, environment{"HOME": home}, who)
 			if err != nil {
 				t.Fatal(err)

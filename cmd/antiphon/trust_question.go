@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
@@ -151,7 +152,7 @@ func (t *truster) display(s show.Shown) (hidden int) {
 func (t *truster) columns() int {
 	switch {
 	case t.who != nil:
-		return t.who.width()
+		return t.who.Width()
 	case show.IsTerminal(t.std.err):
 		return show.WidthOf(t.std.err)
 	}
@@ -164,13 +165,13 @@ func (t *truster) reply(ctx context.Context, question string, s show.Shown, hidd
 	if *hidden > 0 {
 		fmt.Fprintln(t.std.err, "   s: show the "+show.Plural(*hidden, "line")+" that are hidden")
 	}
-	fmt.Fprint(t.std.err, "   "+show.Wrap(question, t.who.width()-4, "   ")+" ")
-	line, ok, err := t.who.line(ctx)
+	fmt.Fprint(t.std.err, "   "+show.Wrap(question, t.who.Width()-4, "   ")+" ")
+	line, ok, err := t.who.Line(ctx)
 	answer = strings.ToLower(line)
 	if err != nil || !ok || *hidden == 0 || slices.Contains([]string{"", "n", "no", "?", "h", "help"}, answer) {
 		return answer, ok, err
 	}
-	fmt.Fprintf(t.std.err, "   %s not been shown yet; here are all:\n", have(*hidden))
+	fmt.Fprintf(t.std.err, "   %s not been shown yet; here are all:\n", person.Have(*hidden))
 	for _, row := range s.Rows(t.columns(), show.Unmarked) {
 		fmt.Fprintln(t.std.err, row)
 	}
@@ -206,26 +207,26 @@ func changes(before *trust.Grant, c *trust.Claim) string {
 
 // question asks the person at the terminal.
 func (t *truster) question(ctx context.Context, c trust.Claim) error {
-	done, err := t.who.alone(ctx)
+	done, err := t.who.Alone(ctx)
 	if err != nil {
 		return err
 	}
 	defer done()
-	t.who.unasked()
+	t.who.Unasked()
 	s, hidden := t.show(c)
 	allows := slices.ContainsFunc(c.Powers, func(p trust.Power) bool { return p.Kind == trust.Allows })
 	choices := fileAnswers(allows)
-	t.seen.WriteString(choices.text(runIt))
-	t.who.explain(choices)
+	t.seen.WriteString(choices.Text(person.RunIt))
+	t.who.Explain(choices)
 	for {
-		answer, ok, err := t.reply(ctx, strings.TrimSpace(choices.question(runIt)), s, &hidden)
+		answer, ok, err := t.reply(ctx, strings.TrimSpace(choices.Question(person.RunIt)), s, &hidden)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return t.nobody(c)
 		}
-		t.decided, t.by = session.DeciderPerson, thePerson
+		t.decided, t.by = session.DeciderPerson, person.Name
 		switch answer {
 		case "y", "yes":
 			t.said, t.saidTo = always, c
@@ -240,10 +241,10 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 				t.said, t.saidTo = askEach, c
 				return nil
 			}
-			t.who.explain(choices)
+			t.who.Explain(choices)
 		case "":
 		default:
-			t.who.explain(choices)
+			t.who.Explain(choices)
 		}
 	}
 }
@@ -251,13 +252,13 @@ func (t *truster) question(ctx context.Context, c trust.Claim) error {
 // fileAnswers returns the answers to the question about a file. A letter that the question about
 // a call has too means the same there: a, which allows all calls of a tool, must not be an
 // answer here.
-func fileAnswers(allows bool) answers {
-	list := answers{
-		{"y", "run it, now and later, until it or a file that it includes changes"},
-		{"o", "run it now, and ask again next time"},
+func fileAnswers(allows bool) person.Answers {
+	list := person.Answers{
+		{Letter: "y", Does: "run it, now and later, until it or a file that it includes changes"},
+		{Letter: "o", Does: "run it now, and ask again next time"},
 	}
 	if allows {
-		list = append(list, choice{"c", "run it now, ask before each call that it allows itself, and ask again next time"})
+		list = append(list, person.Choice{Letter: "c", Does: "run it now, ask before each call that it allows itself, and ask again next time"})
 	}
-	return append(list, choice{"n", "do not run it. Nothing has been started, sent or read outside its folder yet."})
+	return append(list, person.Choice{Letter: "n", Does: "do not run it. Nothing has been started, sent or read outside its folder yet."})
 }

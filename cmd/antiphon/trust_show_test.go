@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -19,8 +20,8 @@ import (
 func trusted(t *testing.T, typed string, powers ...trust.Power) (screen string, agreed bool) {
 	t.Helper()
 	var out bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader(typed), err: &out})
-	who.columns = func() int { return 60 }
+	who := person.New(strings.NewReader(typed), &out)
+	who.Columns = func() int { return 60 }
 	asks, err := newTruster("agent.md", &trustFlags{}, stdio{err: &out}, environment{"HOME": t.TempDir()}, who)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +96,7 @@ func TestNamesForgeNoLines(t *testing.T) {
 // is asked about again, also if the powers are the same; one that was read because of the answer is not.
 func TestAnswerIsAboutTheFiles(t *testing.T) {
 	var out bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader("y\nn\n"), err: &out})
+	who := person.New(strings.NewReader("y\nn\n"), &out)
 	asks, err := newTruster("agent.md", &trustFlags{}, stdio{err: &out}, environment{"HOME": t.TempDir()}, who)
 	if err != nil {
 		t.Fatal(err)

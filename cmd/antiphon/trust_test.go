@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/tool"
 )
 
 // K1, K6: a person at a terminal reads what a file may do, and answers once. A yes lasts
@@ -67,10 +69,13 @@ func TestTrustQuestion(t *testing.T) {
 // K1: a letter means the same in the question about a file and in the one about a call. In the
 // latter, a allows all calls of a tool.
 func TestQuestionsShareNoLetter(t *testing.T) {
-	r := session.Rule{Tool: "t"}
-	call := about(agent.ApprovalRequest{}, rememberable{&r, &r}, 1)
+	r := session.Rule{Verdict: session.Allow, Tool: "t"}
+	call := person.AnswersTo(agent.ApprovalRequest{Call: tool.Call{Name: "t"}, Rules: []session.Rule{r, r}}, 1)
+	if len(call) != 6 {
+		t.Fatalf("the answers about a call are %v", call)
+	}
 	for _, one := range fileAnswers(true) {
-		if l := one.letter; l != "y" && l != "n" && slices.ContainsFunc(call, func(other choice) bool { return other.letter == l }) {
+		if l := one.Letter; l != "y" && l != "n" && slices.ContainsFunc(call, func(other person.Choice) bool { return other.Letter == l }) {
 			t.Errorf("%s is an answer to both %v and %v", l, fileAnswers(true), call)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	agentserver "github.com/antiphon-go/antiphon/server/agents"
@@ -297,9 +298,9 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 	if err != nil {
 		return err
 	}
-	var who *person
+	var who *person.Person
 	if show.IsTerminal(std.in) && show.IsTerminal(std.err) {
-		who = newPerson(std)
+		who = person.New(std.in, std.err)
 	}
 	added := 0
 	for _, file := range files {
@@ -403,7 +404,7 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 		return usage(err)
 	}
 	cfg.File, cfg.Session, cfg.Owner, cfg.Tags = c.File, c.Session, c.Owner, c.Tag
-	j := worker.Job{Config: cfg, Key: c.Key, By: accountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: c.Upgrade}
+	j := worker.Job{Config: cfg, Key: c.Key, By: person.AccountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: c.Upgrade}
 	if c.In > 0 {
 		j.Due = time.Now().Add(c.In)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -54,7 +55,7 @@ func (c *workParkCommand) Run(ctx context.Context, std stdio, env environment, w
 // meanwhile. What does not run there stays as it is, because it cannot begin. Then runs
 // outside of the workers are asked to stop, which have no row that could be parked.
 func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *workCommand, all *sessionsCommand) error {
-	who := "by " + accountName() + show.Colon(c.Reason)
+	who := "by " + person.AccountName() + show.Colon(c.Reason)
 	reason := "stopped " + who
 	var there func(queue.Work) bool
 	if c.Endpoint != "" {
@@ -170,9 +171,9 @@ func (c *workParkCommand) means(r *otherRun, w queue.Work) bool {
 // later one if this run has ended before it reads the request.
 func (r *otherRun) stop(ctx context.Context, in keeper, reason string) error {
 	d := session.Delivery{
-		Delivered: session.Delivered{Key: rand.Text(), By: accountName(), From: queue.FromPark},
+		Delivered: session.Delivered{Key: rand.Text(), By: person.AccountName(), From: queue.FromPark},
 		Bodies: []session.Body{session.StopAsked{
-			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + accountName() + " with antiphon work park" + show.Colon(reason),
+			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + person.AccountName() + " with antiphon work park" + show.Colon(reason),
 		}},
 	}
 	_, err := r.log.Deliver(ctx, d)

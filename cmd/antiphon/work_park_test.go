@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -124,7 +125,7 @@ func TestParkAtATerminal(t *testing.T) {
 	}
 	n := 0
 	for d, err := range s.Deliveries(t.Context(), "talk") {
-		if stop, ok := d.Bodies[0].(session.StopAsked); err != nil || !ok || stop.Run != 2 || stop.Why == "" || !strings.HasSuffix(stop.Detail, ": too dear") || d.By != accountName() {
+		if stop, ok := d.Bodies[0].(session.StopAsked); err != nil || !ok || stop.Run != 2 || stop.Why == "" || !strings.HasSuffix(stop.Detail, ": too dear") || d.By != person.AccountName() {
 			t.Errorf("%+v, %v", d, err)
 		}
 		n++
@@ -185,7 +186,7 @@ func TestApproveSaysWhatWasShown(t *testing.T) {
 	var shown bytes.Buffer
 	std := stdio{strings.NewReader(""), &shown, &shown}
 	c := approveCommand{Calls: []string{"call_1"}}
-	d, err := c.decide(t.Context(), std, newPerson(std), nil, agent.PendingApproval{CallID: "call_1", Tool: "read_file", Arguments: `{"path":"a.txt"}`})
+	d, err := c.decide(t.Context(), std, person.New(std.in, std.err), nil, agent.PendingApproval{CallID: "call_1", Tool: "read_file", Arguments: `{"path":"a.txt"}`})
 	if err != nil || d.Shown == "" || d.Shown != shown.String() {
 		t.Errorf("%q, %v, and %q was shown", d.Shown, err, &shown)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -66,7 +67,7 @@ func parkReaches(t *testing.T, by string) {
 	if o.code != 0 || strings.Count(o.err, "runs at a terminal or a server") != 3 {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
 	}
-	if code, out := terminal.wait(t); code != exitLimit || !strings.Contains(terminal.err.String(), "stopped by "+accountName()+" with antiphon work park: too dear") {
+	if code, out := terminal.wait(t); code != exitLimit || !strings.Contains(terminal.err.String(), "stopped by "+person.AccountName()+" with antiphon work park: too dear") {
 		t.Errorf("exit code %d\n%s%s", code, out, terminal.err.String())
 	}
 	const said = "incomplete The agent stopped before its answer: an operator stopped it."

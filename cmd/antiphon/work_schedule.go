@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -64,7 +65,7 @@ func (c *workScheduleAddCommand) Run(ctx context.Context, std stdio, env environ
 	return all.opened(ctx, env, true, func(in keeper) error {
 		cfg.Store = in
 		s, err := worker.AddSchedule(ctx, cfg, worker.Schedule{
-			Name: c.Name, Cron: c.Cron, Zone: c.Zone, Owner: c.Owner, By: accountName(), Session: c.Session, Input: c.Input,
+			Name: c.Name, Cron: c.Cron, Zone: c.Zone, Owner: c.Owner, By: person.AccountName(), Session: c.Session, Input: c.Input,
 			Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Overlap: c.Overlap == "start", SkipMissed: c.Missed == "skip", Refuse: c.Approvals == "refuse",
 		})
 		switch {

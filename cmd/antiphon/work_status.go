@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -447,7 +448,7 @@ func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work
 	if c.Drained {
 		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && strings.HasPrefix(w.Reason, drainedBy) })
 	}
-	return work.move(ctx, std, all, in, list, queue.Ready, accountName()+" retries it", states)
+	return work.move(ctx, std, all, in, list, queue.Ready, person.AccountName()+" retries it", states)
 }
 
 // only yields what fits, and errors.
@@ -519,7 +520,7 @@ func (c *workDrainCommand) drain(ctx context.Context, std stdio, in keeper, all 
 			case r.State == queue.Running:
 				runs++
 			default:
-				moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedBy+accountName(), []queue.State{queue.Ready})
+				moved, err := moveRow(ctx, q, r.work, queue.Parked, drainedBy+person.AccountName(), []queue.State{queue.Ready})
 				if err != nil {
 					return err
 				}

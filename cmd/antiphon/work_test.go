@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -172,7 +173,7 @@ func TestWorkNamesTheAccount(t *testing.T) {
 			t.Fatal(o.err)
 		}
 	}
-	by := `"by":"` + accountName() + `"`
+	by := `"by":"` + person.AccountName() + `"`
 	if o := program(t, "sessions", "export", "talk", "--store", store, "--to", "jsonl"); strings.Count(o.out, by) != 2 {
 		t.Errorf("the log: %s", o.out)
 	}

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package person
 
 import (
 	"bufio"
@@ -30,9 +30,26 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// person is the user at the terminal, who approves calls and answers the questions
-// of the model.
-type person struct {
+// Person is the user at the terminal, who approves calls and answers the questions
+// of the model. Its fields are set before the first question. Questions may be asked
+// at the same time: they take turns.
+type Person struct {
+	// Types reports whether a person types the lines and so may type before a
+	// question is shown.
+	Types   bool
+	Look    show.Look
+	Columns func() int // width of the terminal; nil means that of the stream
+
+	// Edits opens a text in an editor, or fails with tui.ErrNoEditor. It may be nil.
+	Edits func(text, suffix string) (string, error)
+
+	// Lost is closed when the terminal is gone. It may be nil.
+	Lost <-chan struct{}
+
+	// Asks is called when a line is waited for, and returns what is called when it is not
+	// any more. Words says that any text may be the answer. It may be nil.
+	Asks func(words bool) (end func())
+
 	in    io.Reader
 	err   io.Writer
 	once  sync.Once
@@ -41,38 +58,23 @@ type person struct {
 	// liked holds the rules added by answers. They apply even if a file asks every
 	// time, which a remembered rule would not override.
 	liked []session.Rule
-
-	// types reports whether a person types the lines and so may type before a
-	// question is shown.
-	types   bool
-	look    show.Look
-	columns func() int // width of the terminal; nil means that of err
-
-	// edits opens a text in an editor, or fails with tui.ErrNoEditor. It may be nil.
-	edits func(text, suffix string) (string, error)
-
-	// lost is closed when the terminal is gone. It may be nil.
-	lost <-chan struct{}
-
-	// asks is called when a line is waited for, and returns what is called when it is not
-	// any more. words says that any text may be the answer. It may be nil.
-	asks func(words bool) (end func())
 }
 
-func newPerson(std stdio) *person {
-	return &person{in: std.in, err: std.err, lines: make(chan string, maxAhead), turn: make(chan struct{}, 1), types: show.IsTerminal(std.in)}
+// New returns the person who types the lines of in and reads what is written to err.
+func New(in io.Reader, err io.Writer) *Person {
+	return &Person{in: in, err: err, lines: make(chan string, maxAhead), turn: make(chan struct{}, 1), Types: show.IsTerminal(in)}
 }
 
 const (
 	// maxAhead is the number of lines that are read in advance.
 	maxAhead = 64
-	// settle is the time that lines may take from the terminal to this program.
-	settle = 30 * time.Millisecond
+	// Settle is the time that lines may take from the terminal to this program.
+	Settle = 30 * time.Millisecond
 )
 
-// alone waits until no other question is asked, as subagents do at the same time. Nobody else asks until
+// Alone waits until no other question is asked, as subagents do at the same time. Nobody else asks until
 // done is called.
-func (p *person) alone(ctx context.Context) (done func(), err error) {
+func (p *Person) Alone(ctx context.Context) (done func(), err error) {
 	done = func() { <-p.turn }
 	select {
 	case p.turn <- struct{}{}:
@@ -88,18 +90,18 @@ func (p *person) alone(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// unasked drops what was typed before a question. An answer that was given twice
+// Unasked drops what was typed before a question. An answer that was given twice
 // would approve a call that the user has not seen.
-func (p *person) unasked() {
-	if !p.types {
+func (p *Person) Unasked() {
+	if !p.Types {
 		return
 	}
-	p.once.Do(func() { go p.read() })
-	time.Sleep(settle)
+	typed := p.Typed()
+	time.Sleep(Settle)
 	dropped := 0
 	for {
 		select {
-		case _, ok := <-p.lines:
+		case _, ok := <-typed:
 			if ok {
 				dropped++
 				continue
@@ -120,8 +122,19 @@ func was(lines int) string {
 	return fmt.Sprintf("%d lines were", lines)
 }
 
+// Typed returns the lines that the person types while no question is asked. It is closed at the end of the input.
+func (p *Person) Typed() <-chan string {
+	p.once.Do(func() { go p.read() })
+	return p.lines
+}
+
+// Unlike takes back what answers have allowed from then on, by the rules that match.
+func (p *Person) Unlike(matches func(session.Rule) bool) {
+	p.liked = slices.DeleteFunc(p.liked, matches)
+}
+
 // read reads lines, beginning with the first question.
-func (p *person) read() {
+func (p *Person) read() {
 	defer close(p.lines)
 	for in := bufio.NewReader(p.in); ; {
 		line, err := in.ReadString('\n')
@@ -132,63 +145,63 @@ func (p *person) read() {
 	}
 }
 
-// line waits for a line, which is one of a few answers. It returns false at the end of the input, and when the terminal
+// Line waits for a line, which is one of a few answers. It returns false at the end of the input, and when the terminal
 // is gone.
-func (p *person) line(ctx context.Context) (string, bool, error) { return p.await(ctx, false) }
+func (p *Person) Line(ctx context.Context) (string, bool, error) { return p.await(ctx, false) }
 
-// text is line for an answer in words.
-func (p *person) text(ctx context.Context) (string, bool, error) { return p.await(ctx, true) }
+// text is Line for an answer in words.
+func (p *Person) text(ctx context.Context) (string, bool, error) { return p.await(ctx, true) }
 
-func (p *person) await(ctx context.Context, words bool) (string, bool, error) {
-	p.once.Do(func() { go p.read() })
-	if p.asks != nil {
-		defer p.asks(words)()
+func (p *Person) await(ctx context.Context, words bool) (string, bool, error) {
+	typed := p.Typed()
+	if p.Asks != nil {
+		defer p.Asks(words)()
 	}
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(p.err)
 		return "", false, ctx.Err()
-	case line, ok := <-p.lines:
+	case line, ok := <-typed:
 		return line, ok, nil
-	case <-p.lost:
+	case <-p.Lost:
 		return "", false, nil
 	}
 }
 
-// approve is an [agent.Approver]. At the end of input it returns
+// Approve is an [agent.Approver]. At the end of input it returns
 // [agent.ErrNobody]. If somebody else answers first, the person is told.
-func (p *person) approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
-	done, err := p.alone(ctx)
+func (p *Person) Approve(ctx context.Context, q agent.ApprovalRequest) (agent.Decision, error) {
+	done, err := p.Alone(ctx)
 	if err != nil {
 		return agent.Decision{}, err
 	}
 	defer done()
 	const before = "terminal, by an answer before"
 	if i := slices.IndexFunc(p.liked, func(r session.Rule) bool { return q.Allows(r) }); i >= 0 {
-		return byRule(p.liked[i], before), nil
+		return ByRule(p.liked[i], before), nil
 	}
 	if q.Allows(p.liked...) { // several rules together allow a command
-		return byPerson(agent.Decision{Allow: true}, before), nil
+		return ByPerson(agent.Decision{Allow: true}, before), nil
 	}
 	s := show.Asked(q.Call, q.Command, q.Sandbox).Of(q.Annotations.Origin.Of).Fails(q.Problem)
 	v, err := p.answer(ctx, q, s)
 	if others := new(agent.AnsweredError); err != nil && errors.As(context.Cause(ctx), &others) {
-		fmt.Fprintln(p.err, "   "+saidBy(others.Answer))
+		fmt.Fprintln(p.err, "   "+SaidBy(others.Answer))
 	}
 	// Nobody can allow a call before all of it was shown.
-	v.Shown = s.Whole(q.Reason) + about(q, remembered(q), 0).text(runIt)
+	v.Shown = s.Whole(q.Reason) + about(q, remembered(q), 0).Text(RunIt)
 	return v, err
 }
 
 // answer shows a call and asks the person.
-func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Shown) (agent.Decision, error) {
+func (p *Person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Shown) (agent.Decision, error) {
 	call, rules := q.Call, remembered(q)
-	p.unasked()
+	p.Unasked()
 	hidden := p.present(s, q.Reason)
-	p.explain(about(q, rules, hidden))
+	p.Explain(about(q, rules, hidden))
 	for {
-		fmt.Fprint(p.err, about(q, rules, hidden).question(runIt))
-		line, ok, err := p.line(ctx)
+		fmt.Fprint(p.err, about(q, rules, hidden).Question(RunIt))
+		line, ok, err := p.Line(ctx)
 		if err == nil && !ok {
 			err = agent.ErrNobody
 		}
@@ -198,7 +211,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Sho
 		answer, rest, _ := strings.Cut(line, " ")
 		answer = strings.ToLower(answer)
 		if hidden > 0 && answer != "" && strings.Contains("yale", answer[:1]) {
-			fmt.Fprintf(p.err, "   %s not been shown yet; here they are:\n", have(hidden))
+			fmt.Fprintf(p.err, "   %s not been shown yet; here they are:\n", Have(hidden))
 			answer = "s"
 		}
 		if rest = strings.TrimSpace(rest); rest != "" && answer != "n" && answer != "no" {
@@ -207,14 +220,14 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Sho
 		}
 		switch answer {
 		case "s", "show":
-			for _, row := range s.Rows(p.width(), p.look) {
+			for _, row := range s.Rows(p.Width(), p.Look) {
 				fmt.Fprintln(p.err, row)
 			}
 			hidden = 0
 		case "y", "yes":
-			return byPerson(agent.Decision{Allow: true}, show.AtTerminal), nil
+			return ByPerson(agent.Decision{Allow: true}, show.AtTerminal), nil
 		case "n", "no":
-			return byPerson(agent.Decision{Reason: host.Refusal(rest)}, show.AtTerminal), nil
+			return ByPerson(agent.Decision{Reason: host.Refusal(rest)}, show.AtTerminal), nil
 		case "a", "always":
 			if rules.always != nil {
 				return p.like(*rules.always), nil
@@ -228,7 +241,7 @@ func (p *person) answer(ctx context.Context, q agent.ApprovalRequest, s show.Sho
 				return v, err
 			}
 		case "?", "h", "help":
-			p.explain(about(q, rules, hidden))
+			p.Explain(about(q, rules, hidden))
 		default:
 			if answer != "" {
 				fmt.Fprintln(p.err, "   this is not one of the answers; type ? to read what each does")
@@ -256,39 +269,43 @@ func remembered(q agent.ApprovalRequest) (r rememberable) {
 }
 
 // present shows a call, and why it is asked about, and returns the number of its hidden rows.
-func (p *person) present(s show.Shown, why string) (hidden int) {
+func (p *Person) present(s show.Shown, why string) (hidden int) {
 	title := "?? " + s.Title
-	if p.look == show.Coloured {
+	if p.Look == show.Coloured {
 		title = "\x1b[" + show.Yellow + "m" + title + "\x1b[0m"
 	}
-	rows, hidden := show.Folded(s.Rows(p.width(), p.look))
+	rows, hidden := show.Folded(s.Rows(p.Width(), p.Look))
 	fmt.Fprintln(p.err, title)
 	for _, row := range rows {
 		fmt.Fprintln(p.err, row)
 	}
 	if why != "" {
-		fmt.Fprintln(p.err, "   "+show.Wrap("asked because "+show.Visible(why), p.width()-4, "   "))
+		fmt.Fprintln(p.err, "   "+show.Wrap("asked because "+show.Visible(why), p.Width()-4, "   "))
 	}
 	return hidden
 }
 
-func (p *person) width() int {
-	if p.columns == nil {
+// Width returns the width of the terminal.
+func (p *Person) Width() int {
+	if p.Columns == nil {
 		return show.WidthOf(p.err)
 	}
-	return p.columns()
+	return p.Columns()
 }
 
-// answers are the letters that answer a question, each with what it does: a person who has
+// Answers are the letters that answer a question, each with what it does: a person who has
 // read nothing else must be able to say what each allows.
-type answers []choice
+type Answers []Choice
 
-type choice struct{ letter, does string }
+type Choice struct{ Letter, Does string }
+
+// AnswersTo returns the answers to a question about a call of which rows are hidden.
+func AnswersTo(q agent.ApprovalRequest, hidden int) Answers { return about(q, remembered(q), hidden) }
 
 // about returns the answers to a question about a call.
-func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
-	list := answers{{"y", "run it, once"}, {"n", "do not run it; words after n tell the model why"}}
-	add := func(letter, does string) { list = append(list, choice{letter, does}) }
+func about(q agent.ApprovalRequest, rules rememberable, hidden int) Answers {
+	list := Answers{{"y", "run it, once"}, {"n", "do not run it; words after n tell the model why"}}
+	add := func(letter, does string) { list = append(list, Choice{letter, does}) }
 	if hidden > 0 {
 		add("s", fmt.Sprintf("show the %s that are hidden", show.Plural(hidden, "line")))
 	}
@@ -312,38 +329,42 @@ func about(q agent.ApprovalRequest, rules rememberable, hidden int) answers {
 }
 
 // rows returns a row for each answer, wrapped at a width.
-func (a answers) rows(columns int) (rows []string) {
+func (a Answers) rows(columns int) (rows []string) {
 	for _, one := range a {
-		rows = append(rows, "   "+show.Wrap(one.letter+": "+one.does, columns-4, "      "))
+		rows = append(rows, "   "+show.Wrap(one.Letter+": "+one.Does, columns-4, "      "))
 	}
 	return rows
 }
 
-// question returns the last row, which the answer follows.
-func (a answers) question(asked string) string {
+// Question returns the last row, which the answer follows.
+func (a Answers) Question(asked string) string {
 	var letters []string
 	for _, one := range a[:len(a)-1] {
-		letters = append(letters, one.letter)
+		letters = append(letters, one.Letter)
 	}
-	return fmt.Sprintf("   %s %s or %s: ", asked, strings.Join(letters, ", "), a[len(a)-1].letter)
+	return fmt.Sprintf("   %s %s or %s: ", asked, strings.Join(letters, ", "), a[len(a)-1].Letter)
 }
 
-// text returns all of it, before it is wrapped.
-func (a answers) text(asked string) string {
-	return strings.Join(a.rows(math.MaxInt32), "\n") + "\n" + strings.TrimRight(a.question(asked), " ")
+// Text returns all of it, before it is wrapped.
+func (a Answers) Text(asked string) string {
+	return strings.Join(a.rows(math.MaxInt32), "\n") + "\n" + strings.TrimRight(a.Question(asked), " ")
 }
 
-// explain prints what each answer does.
-func (p *person) explain(a answers) {
-	for _, row := range a.rows(p.width()) {
+// Tell prints a row about a question.
+func (p *Person) Tell(text string) { fmt.Fprintln(p.err, "   "+text) }
+
+// Explain prints what each answer does.
+func (p *Person) Explain(a Answers) {
+	for _, row := range a.rows(p.Width()) {
 		fmt.Fprintln(p.err, row)
 	}
 }
 
-// runIt is the question about a call, and about a file.
-const runIt = "run it?"
+// RunIt is the question about a call, and about a file.
+const RunIt = "run it?"
 
-func have(hidden int) string {
+// Have counts rows that were not shown, as the subject of a sentence.
+func Have(hidden int) string {
 	if hidden == 1 {
 		return "1 line has"
 	}
@@ -351,15 +372,16 @@ func have(hidden int) string {
 }
 
 // like allows a call and the calls that a rule covers.
-func (p *person) like(rule session.Rule) agent.Decision {
+func (p *Person) like(rule session.Rule) agent.Decision {
 	p.liked = append(p.liked, rule)
-	return byPerson(agent.Decision{Allow: true, Remember: &rule}, show.AtTerminal)
+	return ByPerson(agent.Decision{Allow: true, Remember: &rule}, show.AtTerminal)
 }
 
-const thePerson = "the person at the terminal"
+// Name is how the log and other people are told who decided.
+const Name = "the person at the terminal"
 
-// saidBy says who answered a question, and what; or that nobody did in time.
-func saidBy(a session.Approval) string {
+// SaidBy says who answered a question, and what; or that nobody did in time.
+func SaidBy(a session.Approval) string {
 	said := "no"
 	switch {
 	case a.Decided == session.DeciderUnanswered:
@@ -372,23 +394,23 @@ func saidBy(a session.Approval) string {
 	return "answered" + show.Visible(session.DecidedBy(a.By, a.From, a.Rule)) + ": " + said
 }
 
-// accountName returns the name of the user's account, for those who read elsewhere what this
+// AccountName returns the name of the user's account, for those who read elsewhere what this
 // user said.
-func accountName() string {
+func AccountName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
-	return thePerson
+	return Name
 }
 
-// byPerson records in a decision who answered and how.
-func byPerson(v agent.Decision, how string) agent.Decision {
-	v.Decided, v.By, v.From = session.DeciderPerson, thePerson, how
+// ByPerson records in a decision who answered and how.
+func ByPerson(v agent.Decision, how string) agent.Decision {
+	v.Decided, v.By, v.From = session.DeciderPerson, Name, how
 	return v
 }
 
-// byRule records that a rule decided, and how it came about: nobody was asked about this call.
-func byRule(rule session.Rule, how string) agent.Decision {
+// ByRule records that a rule decided, and how it came about: nobody was asked about this call.
+func ByRule(rule session.Rule, how string) agent.Decision {
 	return agent.Decision{Allow: true, Rule: &rule, Decided: session.DeciderRule, From: how}
 }
 
@@ -412,6 +434,9 @@ func profileOf(rule session.Rule) string {
 
 const exactly = "exactly this: "
 
+// Covers says in words which calls a rule covers, and with which profile of the sandbox.
+func Covers(rule session.Rule) string { return likeness(rule) + profileOf(rule) }
+
 // likeness says in words which calls a rule covers.
 func likeness(rule session.Rule) string {
 	words := rule.Prefix
@@ -429,7 +454,7 @@ func likeness(rule session.Rule) string {
 // edit asks for other arguments. It reports false if the input cannot be meant as
 // arguments; the question is then repeated, because a typing error is not an
 // answer.
-func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, done bool, err error) {
+func (p *Person) edit(ctx context.Context, call tool.Call) (v agent.Decision, done bool, err error) {
 	line, edited, err := p.edited(call)
 	if err != nil {
 		fmt.Fprintln(p.err, "   the editor: "+show.Visible(err.Error()))
@@ -453,13 +478,13 @@ func (p *person) edit(ctx context.Context, call tool.Call) (v agent.Decision, do
 		fmt.Fprintln(p.err, "   that is not JSON, which arguments are, such as "+`{"path":"a.txt"}`)
 		return v, false, nil
 	}
-	return byPerson(agent.Decision{Allow: true, Arguments: line}, show.AtTerminal), true, nil
+	return ByPerson(agent.Decision{Allow: true, Arguments: line}, show.AtTerminal), true, nil
 }
 
 // edited opens the arguments of a call in the person's editor, and returns what they became, or "" if
 // they are as they were. It reports false if there is no editor.
-func (p *person) edited(call tool.Call) (arguments string, edited bool, err error) {
-	if p.edits == nil {
+func (p *Person) edited(call tool.Call) (arguments string, edited bool, err error) {
+	if p.Edits == nil {
 		return "", false, nil
 	}
 	before, suffix := jsontext.Value(call.Arguments), ".json"
@@ -468,7 +493,7 @@ func (p *person) edited(call tool.Call) (arguments string, edited bool, err erro
 	} else if err := before.Indent(jsontext.WithIndent("  ")); err != nil {
 		return "", false, nil
 	}
-	after, err := p.edits(string(before), suffix)
+	after, err := p.Edits(string(before), suffix)
 	switch {
 	case errors.Is(err, tui.ErrNoEditor):
 		return "", false, nil
@@ -485,13 +510,13 @@ func (p *person) edited(call tool.Call) (arguments string, edited bool, err erro
 
 // Ask asks the user a question of the model, for the tool ask_user. The number of
 // a choice selects it.
-func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
-	done, err := p.alone(ctx)
+func (p *Person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
+	done, err := p.Alone(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer done()
-	p.unasked()
+	p.Unasked()
 	for line := range strings.Lines(q.Text) {
 		fmt.Fprintf(p.err, "?? %s\n", show.Visible(strings.TrimRight(line, "\n")))
 	}
@@ -512,23 +537,10 @@ func (p *person) Ask(ctx context.Context, q toolkit.Question) (string, error) {
 	return line, nil
 }
 
-// waiting lists the calls that wait for an approval.
-func waiting(std stdio, wanted []agent.PendingApproval) error {
-	for _, p := range wanted {
-		fmt.Fprintf(std.err, "?? %s %s (call %s)\n", show.Shorten(p.Tool, 100), show.Shorten(p.Arguments, 1000), show.Shorten(p.CallID, 100))
-		if p.Of != "" {
-			fmt.Fprintf(std.err, "   a tool of %s\n", show.Shorten(show.Visible(p.Of), 1000))
-		}
-		if p.Command != nil {
-			fmt.Fprintf(std.err, "   runs: %s\n", show.Shorten(show.Visible(trust.CommandLine(p.Command...)), 1000))
-		}
-		if p.Sandbox != "" {
-			fmt.Fprintf(std.err, "   %s\n", show.InSandbox(p.Sandbox))
-		}
-	}
-	wait := "wait"
-	if len(wanted) == 1 {
-		wait = "waits"
-	}
-	return &exitError{exitNeedsAllow, fmt.Errorf("%s %s for an approval: answer by antiphon sessions approve, if it is a session, or write the answers into a file, and run it again with --approve-from FILE", show.Plural(len(wanted), "call"), wait)}
+// Agrees asks a yes-or-no question. Only yes is a yes.
+func (p *Person) Agrees(ctx context.Context, question string) (bool, error) {
+	fmt.Fprintf(p.err, "%s [y/N] ", show.Printable(question))
+	answer, _, err := p.Line(ctx)
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", err
 }

@@ -1,18 +1,15 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package person
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
@@ -28,12 +25,12 @@ import (
 func questioned(t *testing.T, call tool.Call, colour bool, typed string) (string, agent.Decision) {
 	t.Helper()
 	var screen bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader(typed), err: &screen})
-	who.look = show.Unmarked
+	who := New(strings.NewReader(typed), &screen)
+	who.Look = show.Unmarked
 	if colour {
-		who.look = show.Coloured
+		who.Look = show.Coloured
 	}
-	v, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call, Rules: []session.Rule{{Verdict: session.Allow, Tool: call.Name}}})
+	v, err := who.Approve(t.Context(), agent.ApprovalRequest{Call: call, Rules: []session.Rule{{Verdict: session.Allow, Tool: call.Name}}})
 	if err != nil && typed != "" {
 		t.Fatal(err)
 	}
@@ -141,65 +138,12 @@ func TestAskWhatAnswersMean(t *testing.T) {
 	}
 }
 
-// commanding is a tool whose calls run a command of which the model gives a part.
-type commanding struct{ tool.Tool }
-
-func (commanding) Command(call tool.Call) []string {
-	var in struct {
-		Arguments []string `json:"arguments"`
-	}
-	if json.Unmarshal([]byte(call.Arguments), &in) != nil {
-		return nil
-	}
-	return append([]string{"git", "log"}, in.Arguments...)
-}
-
 // A5: what an answer allows from then on is shown with each word by itself, and
 // nothing in it is left out.
 func TestOfferShowsEachWord(t *testing.T) {
 	rules := rememberable{like: &session.Rule{Tool: "run", Member: "command", Prefix: []string{"rm", "a b", "x\x1b\u202e"}}, always: &session.Rule{Tool: "run"}}
-	if got, want := about(agent.ApprovalRequest{}, rules, 0).text(runIt), "about exactly this: rm 'a b' 'x<U+001B><U+202E>'\n"; !strings.Contains(got, want) {
+	if got, want := about(agent.ApprovalRequest{}, rules, 0).Text(RunIt), "about exactly this: rm 'a b' 'x<U+001B><U+202E>'\n"; !strings.Contains(got, want) {
 		t.Errorf("%s, want %s", got, want)
-	}
-}
-
-// A2: a person who is asked about a command that a file declares sees it as it
-// would run, each argument by itself, at once and where the call waits.
-func TestAskAboutDeclaredCommand(t *testing.T) {
-	for args, want := range map[string][]string{
-		`{"arguments":["-3","a b",""]}`:             {`?? log {"arguments":["-3","a b",""]}` + "\n", "   runs: git log -3 'a b' ''\n"},
-		`{"arguments":["x\u001b[2J\u202e"]}`:        {"?? log\n", "   runs: git log 'x<U+001B>[2J<U+202E>'\n"},
-		`{}`:                                        {"?? log {}\n", "   runs: git log\n"},
-		`{"arguments":["one\\ntwo"]}`:               {"   runs: git log 'one\\ntwo'\n"},
-		`{"arguments":["one\ntwo"]}`:                {"?? log\n", "   runs:\n   - git\n   - log\n   -\n   | one\n   | two\n"},
-		arguments(t, "x", strings.Repeat("y", 120)): {"?? log\n", "   runs: git log\n"},
-		`{"arguments":5}`:                           {`?? log {"arguments":5}` + "\n   its arguments do not fit, so that nothing will run: ", "\n   asked because a rule asks about log\n   y: run it, once\n"},
-	} {
-		log := commanding{tool.Must("log", "Logs.", func(context.Context, struct {
-			Arguments []string `json:"arguments,omitzero"`
-		}) (string, error) {
-			return "", nil
-		})}
-		a := &agent.Agent{Tools: []tool.Tool{log}}
-		a.Request.Model = "m"
-		ask := func(approver agent.Approver) *agent.Result {
-			srv := agenttest.NewServer(t, agenttest.Completed(item.Call("c1", "log", args)), agenttest.Completed(item.Assistant("done")))
-			a.Model, a.Policy = srv.Client(), agent.Policy{Ask: []string{"log"}, Approver: approver, Pause: approver == nil}
-			res, err := a.Run(t.Context(), session.New(), item.User("go"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res
-		}
-		var screen bytes.Buffer
-		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})
-		ask(who.approve)
-		wantAll(t, args, screen.String(), want...)
-		screen.Reset()
-		_ = waiting(stdio{err: &screen}, ask(nil).Pending)
-		if command := strings.Contains(args, "-3"); command && !strings.Contains(screen.String(), "   runs: git log -3 'a b' ''\n") {
-			t.Errorf("where it waits:\n%s", screen.String())
-		}
 	}
 }
 
@@ -218,8 +162,8 @@ func TestAlwaysIsNotForProtectedFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	var screen bytes.Buffer
-	who := newPerson(stdio{in: strings.NewReader("a\nn\n"), err: &screen})
-	for _, p := range []agent.Policy{{Approver: who.approve}, {Allow: []string{"*"}, Hint: func(string) string { return "Use --allow." }}} {
+	who := New(strings.NewReader("a\nn\n"), &screen)
+	for _, p := range []agent.Policy{{Approver: who.Approve}, {Allow: []string{"*"}, Hint: func(string) string { return "Use --allow." }}} {
 		a := &agent.Agent{Tools: []tool.Tool{write}, Policy: p}
 		a.Request.Model = "m"
 		a.Model = agenttest.Script(t,
@@ -271,11 +215,21 @@ func TestAskAboutEdit(t *testing.T) {
 		show.Coloured:   "   | \x1b[31m-    print(\"\x1b[7mHi\x1b[27m\")\x1b[0m\n",
 	} {
 		var screen bytes.Buffer
-		who := newPerson(stdio{in: strings.NewReader("n\n"), err: &screen})
-		who.look = as
-		if _, err := who.approve(t.Context(), agent.ApprovalRequest{Call: call}); err != nil {
+		who := New(strings.NewReader("n\n"), &screen)
+		who.Look = as
+		if _, err := who.Approve(t.Context(), agent.ApprovalRequest{Call: call}); err != nil {
 			t.Fatal(err)
 		}
 		wantAll(t, "the question", screen.String(), "?? find_and_replace", "path: greet.py", "find (-) and replace (+):", want, "(find ends with a line end, replace does not)")
+	}
+}
+
+// wantAll reports what a text lacks.
+func wantAll(t *testing.T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s lack(s) %q:\n%.3000s", what, part, text)
+		}
 	}
 }
