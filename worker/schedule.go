@@ -193,11 +193,25 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	}
 	const everyHour = 1 << 63 // the parser's mark of an asterisk
 	fields, ok := times.(*cron.SpecSchedule)
-	at := times.Next(after.In(zone))
+	at := nextIn(times, after.In(zone))
 	for ok && fields.Hour&everyHour == 0 && isRepeated(at) {
-		at = times.Next(at)
+		at = nextIn(times, at)
 	}
 	return at, nil
+}
+
+// nextIn returns the next time in the zone of another one. Package cron is only asked about clocks that nobody changes: where
+// they are changed other than by whole hours at a full hour, it leaves days out or never returns.
+func nextIn(times cron.Schedule, after time.Time) time.Time {
+	for now := after; ; {
+		_, offset := now.Zone()
+		_, changed := now.ZoneBounds()
+		at := times.Next(after.In(time.FixedZone("", offset)))
+		if at.IsZero() || changed.IsZero() || at.Before(changed) {
+			return at.In(now.Location())
+		}
+		now, after = changed, changed.Add(-time.Second)
+	}
 }
 
 // isRepeated reports whether the clocks of its zone have shown a time before.
