@@ -101,6 +101,16 @@ type Changes struct {
 	Patch                 []byte // for git apply; empty if nothing was changed
 }
 
+// noRepositoryError means that a session's files are in no repository.
+type noRepositoryError struct{ session string }
+
+// Is reports whether target is [session.ErrNotFound].
+func (*noRepositoryError) Is(target error) bool { return target == session.ErrNotFound }
+
+func (e *noRepositoryError) Error() string {
+	return fmt.Sprintf("session %q has no files in a repository", e.session)
+}
+
 // ChangesOf returns what a session has changed in its repository, as far as it is kept: a
 // worker keeps it when a run ends, and now and then before. The error wraps
 // [session.ErrNotFound] if the session never had a repository.
@@ -118,7 +128,7 @@ func ChangesOf(ctx context.Context, in store.Store, id string) (c Changes, err e
 		}
 	}
 	if last.Commit == "" {
-		return c, fmt.Errorf("session %q has no files in a repository: %w", id, session.ErrNotFound)
+		return c, &noRepositoryError{id}
 	}
 	c = Changes{Repository: last.Repository, Reference: last.Reference, Commit: last.Commit}
 	c.Patch, err = patchOf(ctx, in, last.Patch)

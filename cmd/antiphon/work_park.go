@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
@@ -87,10 +86,11 @@ func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *
 	if err != nil {
 		return err
 	}
-	if err := work.move(ctx, std, all, in, list, queue.Parked, reason, states); err != nil {
+	n, err := work.move(ctx, std, all, in, list, queue.Parked, reason, states)
+	if err != nil {
 		return err
 	}
-	return tellStopped(ctx, std, in, others, reason)
+	return cmp.Or(tellStopped(ctx, std, in, others, reason), c.found(n+len(others)))
 }
 
 // otherRun is a run of a process that is not a worker: a terminal or a server.
@@ -154,11 +154,8 @@ func (c *workParkCommand) means(r *otherRun, w queue.Work) bool {
 	if c.All || c.Tenant != "" && cmp.Or(w.Tenant, r.info.Owner) == c.Tenant {
 		return true
 	}
-	if c.Agent != "" {
-		file, err := host.ResolvePath(c.Agent)
-		if err == nil && r.info.Path == file || len(c.Agent) >= shortestHash && strings.HasPrefix(w.Agent, c.Agent) {
-			return true
-		}
+	if c.Agent != "" && (r.info.Path == c.file() || len(c.Agent) >= shortestHash && strings.HasPrefix(w.Agent, c.Agent)) {
+		return true
 	}
 	var setup session.Setup
 	for e := range r.log.Entries() {

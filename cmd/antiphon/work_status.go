@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -272,6 +273,36 @@ func (c *chosenWork) check() (err error) {
 // shortestHash is how much of a hash names an agent.
 const shortestHash = 8
 
+// file returns the path that sessions have whose agent is selected, or "". The file may be gone, or be on another machine,
+// where its work is to be stopped all the same.
+func (c *chosenWork) file() string {
+	if c.Agent == "" {
+		return ""
+	}
+	if path, err := host.ResolvePath(c.Agent); err == nil {
+		return path
+	}
+	path, err := filepath.Abs(c.Agent)
+	if err != nil {
+		return c.Agent
+	}
+	if folder, err := host.ResolvePath(filepath.Dir(path)); err == nil {
+		path = filepath.Join(folder, filepath.Base(path))
+	}
+	return path
+}
+
+// found returns an error if an agent was selected that nobody has: its name may be wrong.
+func (c *chosenWork) found(n int) error {
+	if n > 0 || c.Agent == "" {
+		return nil
+	}
+	if _, err := host.ResolvePath(c.Agent); err == nil {
+		return nil
+	}
+	return usage(fmt.Errorf("--agent %s: there is no such file here, and no such work whose agent has this path or a hash that begins so\n  hint: antiphon work list shows the hashes", quoted(c.Agent)))
+}
+
 // runningFirst returns work in some states, what runs first: it is to be stopped before the rest is
 // looked at.
 func runningFirst(ctx context.Context, q queue.Queue, states []queue.State) (list []queue.Work, err error) {
@@ -298,12 +329,7 @@ func (c *chosenWork) chosen(ctx context.Context, in keeper, more func(queue.Work
 	if err != nil {
 		return nil, err
 	}
-	file := ""
-	if c.Agent != "" { // if it is not a file, it may be a hash
-		if file, err = host.ResolvePath(c.Agent); err != nil && len(c.Agent) < shortestHash {
-			return nil, usage(err)
-		}
-	}
+	file := c.file()
 	named := map[string]bool{}
 	for _, name := range c.Sessions {
 		info, err := findWhole(ctx, in, name, false)
@@ -371,21 +397,22 @@ func moveRow(ctx context.Context, q queue.Queue, w queue.Work, to queue.State, r
 	return false, nil
 }
 
-// move changes the state of work and prints what was done.
-func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list iter.Seq2[queue.Work, error], to queue.State, reason string, from []queue.State) error {
+// move changes the state of work and prints what was done. It returns how much work was in the list.
+func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand, in keeper, list iter.Seq2[queue.Work, error], to queue.State, reason string, from []queue.State) (n int, err error) {
 	q, err := queueOf(in)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	done := []string{}
 	for w, err := range list {
 		moved := false
+		n++
 		if err == nil {
 			moved, err = moveRow(ctx, q, w, to, reason, from)
 		}
 		switch {
 		case err != nil:
-			return err
+			return n, err
 		case moved:
 			done = append(done, w.Session)
 		default:
@@ -393,7 +420,7 @@ func (c *workCommand) move(ctx context.Context, std stdio, all *sessionsCommand,
 			fmt.Fprintf(std.err, "antiphon: %s was left: its work is no longer %s\n", quoted(cmp.Or(info.Name, w.Session)), oneOf(from))
 		}
 	}
-	return all.told(std, done, "%s: %s", show.Plural(len(done), "session"), to)
+	return n, all.told(std, done, "%s: %s", show.Plural(len(done), "session"), to)
 }
 
 // stoppedEndpoint is the reason of work that was parked because its endpoint was stopped,
@@ -448,7 +475,8 @@ func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work
 	if c.Drained {
 		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && strings.HasPrefix(w.Reason, drainedBy) })
 	}
-	return work.move(ctx, std, all, in, list, queue.Ready, person.AccountName()+" retries it", states)
+	n, err := work.move(ctx, std, all, in, list, queue.Ready, person.AccountName()+" retries it", states)
+	return cmp.Or(err, c.found(n))
 }
 
 // only yields what fits, and errors.
