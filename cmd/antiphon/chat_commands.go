@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/show"
+	"github.com/antiphon-go/antiphon/internal/tui"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -136,70 +137,50 @@ func (t *dialogue) listed() stdio { return stdio{in: t.std.in, out: t.std.err, e
 
 func (t *dialogue) help() {
 	for _, c := range chatCommands {
-		fmt.Fprintf(t.std.err, "  %-17s %s\n", strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
+		t.explained(strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
 	}
+	hands := "Enter sends, Esc stops the work and keeps all, Ctrl-D leaves; /keys lists all keys"
 	if t.chat.Plain {
-		fmt.Fprintln(t.std.err, "  Enter sends, Ctrl-D leaves; /keys lists all keys")
-		return
+		hands = "Enter sends, Ctrl-D leaves; /keys lists all keys"
 	}
-	fmt.Fprintln(t.std.err, "  Enter sends, Esc stops the work and keeps all, Ctrl-D leaves; /keys lists all keys")
+	fmt.Fprintln(t.std.err, "  "+show.Wrap(hands, max(20, t.face.width()-3), "  "))
+}
+
+// explained prints a name and what it does beside it, or below it if the name is long.
+func (t *dialogue) explained(name, does string) {
+	const beside = 22
+	indent := strings.Repeat(" ", beside+3)
+	if n := show.ColumnsOf(name); n <= beside {
+		name += strings.Repeat(" ", beside+1-n)
+	} else {
+		name += "\n" + indent
+	}
+	rows := show.Wrap(does, max(20, t.face.width()-len(indent)-1), "")
+	fmt.Fprintln(t.std.err, "  "+name+strings.ReplaceAll(rows, "\n", "\n"+indent))
 }
 
 // plainKeys are the keys where nothing is redrawn.
-var plainKeys = []string{
-	"Enter                  sends; while the agent works, the line is the next prompt",
-	"\\ at the end           the next line goes on with this prompt",
-	"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
-	"Ctrl-C                 stops the work, and leaves; all is kept",
-	"Ctrl-D                 leaves, in an empty line",
-	"Ctrl-Z                 suspends the program",
+var plainKeys = []tui.Key{
+	{Keys: "Enter", Does: "sends; while the agent works, the line is the next prompt"},
+	{Keys: "\\ at the end", Does: "the next line goes on with this prompt"},
+	{Keys: "! at the beginning", Does: "runs a command line in the sandbox; its output goes with your next message"},
+	{Keys: "Ctrl-C", Does: "stops the work, and leaves; all is kept"},
+	{Keys: "Ctrl-D", Does: "leaves, in an empty line"},
+	{Keys: "Ctrl-Z", Does: "suspends the program"},
 }
 
 // keys lists the keys.
 func (t *dialogue) keys() {
 	list := plainKeys
 	if !t.chat.Plain {
-		list = t.liveKeys()
+		list = tui.Keys(t.face.allKeys(), t.env["ANTIPHON_KEYS"] == "vi")
 	}
-	for _, line := range list {
-		fmt.Fprintln(t.std.err, "  "+line)
+	if own := t.env["ANTIPHON_BIND"]; own != "" && !t.chat.Plain {
+		list = append(list, tui.Key{Keys: "your own", Does: show.Printable(own)})
 	}
-}
-
-// liveKeys are the keys of a terminal that is redrawn.
-func (t *dialogue) liveKeys() []string {
-	list := []string{
-		"Enter                  sends; while the agent works: queues, and Up takes it back into an empty draft",
-		"Alt-S                  says it to the work that is under way",
-		"Ctrl-J, Alt-Enter      a new line",
-		"Esc                    stops the work and keeps all; twice while nothing works: goes back",
-		"Ctrl-C                 clears the draft; twice in an empty one: leaves",
-		"Ctrl-D                 leaves, if the draft is empty",
-		"Ctrl-Z                 suspends the program",
-		"Tab                    completes a command and its argument, or the name of a file, session or subagent behind @",
-		"Shift-Tab              goes through the approval modes: ask, edits, plan",
-		"! at the beginning     runs a command line in the sandbox; its output goes with your next message",
-		"Up, Down; Ctrl-R       through what you said before; searches in it",
-		"Ctrl-X Ctrl-E          the draft in $EDITOR",
-		"Ctrl-X Ctrl-F          the full screen, and back; there PgUp, PgDn, Ctrl-Home, Ctrl-End and the wheel scroll",
-		"Ctrl-X Ctrl-O          in a wide full screen: the pane with the last calls, or none",
-		"Ctrl-O, Ctrl-G         look into the last call, the last subagent: arguments, output, why it ran",
-		"Ctrl-L                 draws the live part again",
-		"Ctrl-A E B F, Alt-B F  move by lines, characters and words",
-		"Ctrl-K U W, Alt-D      delete to the end, to the beginning, a word, the next word",
-		"Ctrl-Y, Ctrl-_, Alt-_  put back what was deleted, undo, redo; Alt-Y after Ctrl-Y: what was deleted before",
-		"Ctrl-V                 pastes the clipboard, a picture too",
+	for _, k := range list {
+		t.explained(k.Keys, k.Does)
 	}
-	if t.face.allKeys() {
-		list = append(list, "Shift-Enter            a new line; Ctrl-Enter as Alt-S")
-	}
-	if t.env["ANTIPHON_KEYS"] == "vi" {
-		list = append(list, viKeys...)
-	}
-	if own := t.env["ANTIPHON_BIND"]; own != "" {
-		list = append(list, "your own               "+show.Printable(own))
-	}
-	return list
 }
 
 // model asks another model from now on.

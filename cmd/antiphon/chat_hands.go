@@ -21,18 +21,6 @@ var keySets = []string{"emacs", "vi"}
 // bindHint says how keys are bound.
 const bindHint = "write KEY=KEY, KEY=KEY KEY, KEY=/COMMAND, KEY KEY=/COMMAND or KEY=none, with semicolons between them, such as f2=/fullscreen; ctrl+t=ctrl+r"
 
-// viKeys lists the keys of vi.
-var viKeys = []string{
-	"Esc                    from inserting to commands; there as below, as without vi",
-	"h j k l w b e 0 ^ $    with counts; gg G, f F t T ; ,  %  { }",
-	"i a I A o O            insert; x X r s S, d y c with motions and iw aw i\" a( ip, dd yy cc D C Y",
-	"p P . u Ctrl-R         put, again, undo, redo; v V select, \" names a register, > < shift",
-	": / ?                  a command as behind a slash, also :w, :q, :wq, :e, :d, :set; search in what you said",
-	"/ ? n N [ ]            in full screen: search the transcript, again; the message before and behind",
-	"v V y                  in full screen, with an empty draft: select lines of the transcript, copy them",
-	"Enter                  sends, in every mode",
-}
-
 // values completes the arguments of commands, and what is named behind @ besides files. It is called while the agent works, too.
 func (t *dialogue) values(command, begin string) (found []string) {
 	var all []string

@@ -454,8 +454,22 @@ func TestKeysInPlainMode(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")
 	d.chat.Plain = true
 	d.keys()
-	if got := screen.String(); strings.Contains(got, "Esc") || strings.Contains(got, "Ctrl-R") || !strings.Contains(got, "Ctrl-C                 stops the work, and leaves") {
+	if got := screen.String(); strings.Contains(got, "Esc") || strings.Contains(got, "Ctrl-R") || !strings.Contains(got, "  Ctrl-C                 stops the work, and leaves") {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestKeysFit proves that the lists of /keys and /help break between words.
+func TestKeysFit(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say Yes.\n")
+	d.env["ANTIPHON_KEYS"] = "vi"
+	d.keys()
+	d.help()
+	for line := range strings.Lines(screen.String()) {
+		line = strings.TrimRight(line, "\n")
+		if n := show.ColumnsOf(line); n >= d.face.width() {
+			t.Errorf("%d columns: %s", n, line)
+		}
 	}
 }
 

@@ -49,6 +49,9 @@ func ParseBindings(text string) (Bindings, error) {
 			if key, err = keyName(key); err != nil {
 				return nil, err
 			}
+			if !doesSomething(key) {
+				return nil, fmt.Errorf("%s does nothing; /keys lists the keys", key)
+			}
 			list[name] = append(list[name], key)
 		}
 	}
@@ -128,7 +131,7 @@ func keyName(written string) (string, error) {
 			name += mod + "+"
 		}
 	}
-	return name + rest, nil
+	return sameKey(name + rest), nil
 }
 
 // stroke applies a key as the person has bound it. What a binding says is not bound again. The first of two keys
@@ -170,7 +173,7 @@ func (t *Terminal) bound(to []string) {
 			continue
 		}
 		t.typed()
-		t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+		t.hint, t.last = "", lastKey{}
 		if !t.browse.on {
 			t.submit(one, false)
 		}

@@ -129,70 +129,82 @@ func below(all []Node, key string) []Node {
 
 // browseKey applies a key to the look into calls.
 func (t *Terminal) browseKey(name string) {
-	b := &t.browse
 	list, chosen := t.nodes()
 	if chosen < 0 {
 		t.browse = browse{}
 		return
 	}
-	move := func(to int) {
-		if to = min(max(to, 0), len(list)-1); list[to].Key != b.at {
-			b.at, b.top = list[to].Key, 0
+	if act := lookActs[name]; act != nil {
+		act(t, list, chosen)
+	}
+}
+
+// What follows is what single keys do: see browseRows. list are the visible nodes, and chosen is an index of it.
+
+// choose chooses a node.
+func (t *Terminal) choose(list []Node, to int) {
+	if to = min(max(to, 0), len(list)-1); list[to].Key != t.browse.at {
+		t.browse.at, t.browse.top = list[to].Key, 0
+	}
+}
+
+func up(t *Terminal, list []Node, chosen int)   { t.choose(list, chosen-1) }
+func down(t *Terminal, list []Node, chosen int) { t.choose(list, chosen+1) }
+func endLook(t *Terminal, _ []Node, _ int)      { t.browse = browse{} }
+
+func (t *Terminal) textUp([]Node, int)    { t.browse.top -= max(1, t.browse.room-1) }
+func (t *Terminal) textDown([]Node, int)  { t.browse.top += max(1, t.browse.room-1) }
+func (t *Terminal) textBegin([]Node, int) { t.browse.top = 0 }
+func (t *Terminal) textEnd([]Node, int)   { t.browse.top = len(t.browse.text.rows) }
+
+// foldNode hides what is below a node, or goes to the node above.
+func (t *Terminal) foldNode(list []Node, chosen int) {
+	if chosen+1 < len(list) && list[chosen+1].Depth > list[chosen].Depth {
+		t.browse.folded[t.browse.at] = true
+		return
+	}
+	for up := chosen - 1; up >= 0; up-- {
+		if list[up].Depth < list[chosen].Depth {
+			t.choose(list, up)
+			return
 		}
 	}
-	switch name {
-	case "up", "k", "ctrl+p":
-		move(chosen - 1)
-	case "down", "j", "ctrl+n":
-		move(chosen + 1)
-	case "pgup", "b":
-		b.top -= max(1, b.room-1)
-	case "pgdown", "space":
-		b.top += max(1, b.room-1)
-	case "home", "g":
-		b.top = 0
-	case "end", "G", "shift+g":
-		b.top = len(b.text.rows)
-	case "left", "h":
-		inner := chosen+1 < len(list) && list[chosen+1].Depth > list[chosen].Depth
-		if inner {
-			b.folded[b.at] = true
-			break
-		}
-		for up := chosen - 1; up >= 0; up-- {
-			if list[up].Depth < list[chosen].Depth {
-				move(up)
-				break
-			}
-		}
-	case "right", "l":
-		delete(b.folded, b.at)
-	case "enter":
-		if delete(b.folded, b.at); list[chosen].Agent && (len(b.inside) == 0 || b.inside[len(b.inside)-1] != b.at) {
-			b.inside = append(b.inside, b.at)
-		}
-	case "e":
-		if _, err := t.editText(t.outline.Text(b.at), ".txt"); err != nil {
-			t.hint = Shown(err.Error())
-		}
-	case "d":
-		switch drop := list[chosen].Drop; {
-		case t.opts.Drop == "" || drop == "":
-			t.hint = "a call of a subagent is not part of what is sent"
-		case t.submit(t.opts.Drop+" "+drop, false):
-			t.browse = browse{}
-		}
-	case "ctrl+l":
-		t.full.drawn = nil
-	case "esc", "q", "backspace":
-		if len(b.inside) > 0 {
-			b.at, b.inside = b.inside[len(b.inside)-1], b.inside[:len(b.inside)-1]
-			break
-		}
-		t.browse = browse{}
-	case "ctrl+o", "ctrl+g", "ctrl+c", "ctrl+d":
+}
+
+func (t *Terminal) unfoldNode([]Node, int) { delete(t.browse.folded, t.browse.at) }
+
+// enterNode enters a subagent.
+func (t *Terminal) enterNode(list []Node, chosen int) {
+	b := &t.browse
+	if delete(b.folded, b.at); list[chosen].Agent && (len(b.inside) == 0 || b.inside[len(b.inside)-1] != b.at) {
+		b.inside = append(b.inside, b.at)
+	}
+}
+
+func (t *Terminal) editNode([]Node, int) {
+	if _, err := t.editText(t.outline.Text(t.browse.at), ".txt"); err != nil {
+		t.hint = Shown(err.Error())
+	}
+}
+
+// dropNode takes a call out of what is sent.
+func (t *Terminal) dropNode(list []Node, chosen int) {
+	switch drop := list[chosen].Drop; {
+	case t.opts.Drop == "" || drop == "":
+		t.hint = "a call of a subagent is not part of what is sent"
+	case t.submit(t.opts.Drop+" "+drop, false):
 		t.browse = browse{}
 	}
+}
+
+// leaveNode leaves a subagent, or else the look into calls.
+func (t *Terminal) leaveNode([]Node, int) {
+	b := &t.browse
+	if n := len(b.inside); n > 0 {
+		b.at, b.inside = b.inside[n-1], b.inside[:n-1]
+		return
+	}
+	t.browse = browse{}
 }
 
 // browsed returns the rows of the look into calls, and the row of the chosen node.

@@ -24,6 +24,7 @@ type composer struct {
 	killed     string   // what ctrl+y puts back, with pastes in full: it outlives their marks
 	older      []string // what was deleted before, newest last, for alt+y
 	put        []int    // where the last ctrl+y began, and how far back alt+y went; nil after other keys
+	wasPut     []int    // the same before this key
 	mark       int      // where ctrl+space was, plus one; 0 means nowhere
 
 	history []string // what was sent, oldest first
@@ -223,18 +224,21 @@ func (c *composer) kill(text string) {
 	c.killed = text
 }
 
-// yank puts back what was deleted last, or, right after that, what was deleted before it.
-func (c *composer) yank(before []int, pop bool) {
-	switch {
-	case !pop:
-		c.put = []int{c.at, 0}
-		c.insert(c.fold(c.killed), false)
-	case before != nil && len(c.older) > 0:
-		back := (before[1] + 1) % len(c.older)
-		c.remove(before[0], c.at, false)
-		c.insert(c.fold(c.older[len(c.older)-1-back]), false)
-		c.put = []int{before[0], back}
+// yank puts back what was deleted last.
+func (c *composer) yank() {
+	c.put = []int{c.at, 0}
+	c.insert(c.fold(c.killed), false)
+}
+
+// yankOlder replaces what the last key has put back by what was deleted before it.
+func (c *composer) yankOlder() {
+	if c.wasPut == nil || len(c.older) == 0 {
+		return
 	}
+	begin, back := c.wasPut[0], (c.wasPut[1]+1)%len(c.older)
+	c.remove(begin, c.at, false)
+	c.insert(c.fold(c.older[len(c.older)-1-back]), false)
+	c.put = []int{begin, back}
 }
 
 // region returns what is between the mark and the cursor. It reports false without a mark, also if another
@@ -370,76 +374,76 @@ func (c *composer) takeBack(from, to *[]state) {
 
 // key applies a key, and reports whether it is one of the composer's.
 func (c *composer) key(name, text string) bool {
-	typing, put := c.typing, c.put
-	c.typing, c.put = false, nil
-	switch name {
-	case "ctrl+j", "alt+enter", "shift+enter":
-		c.insert("\n", false)
-	case "backspace", "ctrl+h", "shift+backspace":
-		c.remove(c.before(c.at), c.at, false)
-	case "delete":
-		c.remove(c.at, c.after(c.at), false)
-	case "left", "ctrl+b":
-		c.at = c.before(c.at)
-	case "right", "ctrl+f":
-		c.at = c.after(c.at)
-	case "alt+b", "alt+left", "ctrl+left":
-		c.at = c.wordBefore(c.at)
-	case "alt+f", "alt+right", "ctrl+right":
-		c.at = c.wordAfter(c.at)
-	case "home", "ctrl+a":
-		c.at = c.lineBegin(c.at)
-	case "end", "ctrl+e":
-		c.at = c.lineEnd(c.at)
-	case "up", "ctrl+p":
-		if !c.vertical(false) {
-			c.browse(true)
-		}
-	case "down", "ctrl+n":
-		if !c.vertical(true) {
-			c.browse(false)
-		}
-	case "ctrl+k":
-		end := c.lineEnd(c.at)
-		if end == c.at {
-			end = c.after(c.at)
-		}
-		c.remove(c.at, end, true)
-	case "ctrl+u":
-		c.remove(c.lineBegin(c.at), c.at, true)
-	case "ctrl+w", "alt+backspace":
-		from, to, marked := c.region()
-		if !marked || name != "ctrl+w" {
-			from, to = c.wordBefore(c.at), c.at
-		}
-		c.remove(from, to, true)
-		c.mark = 0
-	case "ctrl+space", "ctrl+@":
-		c.mark = c.at + 1
-	case "alt+w":
-		if from, to, marked := c.region(); marked {
-			c.kill(c.whole(c.text[from:to]))
-			c.mark = 0
-		}
-	case "alt+d":
-		c.remove(c.at, c.wordAfter(c.at), true)
-	case "ctrl+y":
-		c.yank(put, false)
-	case "alt+y":
-		c.yank(put, true)
-	case "ctrl+_", "ctrl+/", "ctrl+7":
-		c.takeBack(&c.undo, &c.redo)
-	case "alt+_":
-		c.takeBack(&c.redo, &c.undo)
-	default:
-		if text == "" {
-			c.typing = typing
-			return false
-		}
-		c.typing = typing
-		c.insert(text, true)
+	typing := c.typing
+	c.typing, c.wasPut, c.put = false, c.put, nil
+	if act := draftActs[name]; act != nil {
+		act(c)
+		return true
 	}
+	c.typing = typing
+	if text == "" {
+		return false
+	}
+	c.insert(text, true)
 	return true
+}
+
+// What follows is what single keys do: see keyRows.
+
+func (c *composer) newLine()      { c.insert("\n", false) }
+func (c *composer) deleteBefore() { c.remove(c.before(c.at), c.at, false) }
+func (c *composer) deleteNext()   { c.remove(c.at, c.after(c.at), false) }
+func (c *composer) left()         { c.at = c.before(c.at) }
+func (c *composer) right()        { c.at = c.after(c.at) }
+func (c *composer) leftWord()     { c.at = c.wordBefore(c.at) }
+func (c *composer) rightWord()    { c.at = c.wordAfter(c.at) }
+func (c *composer) toLineBegin()  { c.at = c.lineBegin(c.at) }
+func (c *composer) toLineEnd()    { c.at = c.lineEnd(c.at) }
+func (c *composer) killToBegin()  { c.remove(c.lineBegin(c.at), c.at, true) }
+func (c *composer) killNextWord() { c.remove(c.at, c.wordAfter(c.at), true) }
+func (c *composer) takeBackOne()  { c.takeBack(&c.undo, &c.redo) }
+
+func (c *composer) up() {
+	if !c.vertical(false) {
+		c.browse(true)
+	}
+}
+
+func (c *composer) down() {
+	if !c.vertical(true) {
+		c.browse(false)
+	}
+}
+
+func (c *composer) killToEnd() {
+	end := c.lineEnd(c.at)
+	if end == c.at {
+		end = c.after(c.at)
+	}
+	c.remove(c.at, end, true)
+}
+
+func (c *composer) killWord() {
+	c.remove(c.wordBefore(c.at), c.at, true)
+	c.mark = 0
+}
+
+// killRegion deletes from the mark to the cursor, or a word if there is no mark.
+func (c *composer) killRegion() {
+	from, to, marked := c.region()
+	if !marked {
+		c.killWord()
+		return
+	}
+	c.remove(from, to, true)
+	c.mark = 0
+}
+
+func (c *composer) copyRegion() {
+	if from, to, marked := c.region(); marked {
+		c.kill(c.whole(c.text[from:to]))
+		c.mark = 0
+	}
 }
 
 // rows returns the draft as rows of at most width columns, at most most of them, and the

@@ -182,22 +182,29 @@ func (t *Terminal) scroll(n int) {
 	}
 }
 
-// scrollKey applies a key that scrolls, and reports whether it is one.
-func (t *Terminal) scrollKey(name string) bool {
-	page := max(1, t.full.room-1)
-	switch {
-	case name == "pgup":
-		t.scroll(-page)
-	case name == "pgdown":
-		t.scroll(page)
-	case name == "ctrl+home", name == "home" && t.compose.text == "":
-		t.full.top, t.full.held = place{line: t.past.begin()}, true
-	case name == "ctrl+end", name == "end" && t.compose.text == "":
-		t.full.held = false
-	default:
-		return false
+// pageUp, pageDown, toTop and toEnd scroll the full screen. They report false in the usual view.
+func (t *Terminal) pageUp() bool   { return t.scrollPage(-1) }
+func (t *Terminal) pageDown() bool { return t.scrollPage(1) }
+
+func (t *Terminal) scrollPage(by int) bool {
+	if t.full.on {
+		t.scroll(by * max(1, t.full.room-1))
 	}
-	return true
+	return t.full.on
+}
+
+func (t *Terminal) toTop() bool {
+	if t.full.on {
+		t.full.top, t.full.held = place{line: t.past.begin()}, true
+	}
+	return t.full.on
+}
+
+func (t *Terminal) toEnd() bool {
+	if t.full.on {
+		t.full.held = false
+	}
+	return t.full.on
 }
 
 // view returns the rows of the transcript that are visible.

@@ -32,7 +32,7 @@ func (t *Terminal) event(ev uv.Event) {
 		t.typed()
 		t.find.on = false // what was found is the draft now, and esc must not take the paste away
 		t.compose.paste(strings.ToValidUTF8(ev.Content, "\ufffd"))
-		t.hint, t.asked = "", false
+		t.hint, t.last.asked = "", false
 	case uv.FocusEvent:
 		t.blurred = false
 	case uv.BlurEvent:
@@ -67,7 +67,11 @@ func keystroke(ev uv.KeyPressEvent) string {
 	if ev.Code < unicode.MaxASCII { // the place of the key counts only on layouts without Latin letters
 		ev.BaseCode = 0
 	}
-	name := uv.Key(ev).Keystroke()
+	return sameKey(uv.Key(ev).Keystroke())
+}
+
+// sameKey returns the usual name of a key that terminals send under several.
+func sameKey(name string) string {
 	switch name {
 	case "ctrl+[":
 		return "esc"
@@ -75,7 +79,11 @@ func keystroke(ev uv.KeyPressEvent) string {
 		return "tab"
 	case "ctrl+m":
 		return "enter"
-	case "ctrl+shift+-", "ctrl+-":
+	case "ctrl+@":
+		return "ctrl+space"
+	case "shift+backspace":
+		return "backspace"
+	case "ctrl+shift+-", "ctrl+-", "ctrl+7":
 		return "ctrl+_"
 	case "alt+shift+-":
 		return "alt+_"
@@ -121,96 +129,109 @@ func (t *Terminal) key(name, text string) {
 	if t.opts.Vi && !t.asking && !t.browse.on && t.viKey(name, text) {
 		return
 	}
-	asked, escaped, prefix, listed := t.asked, t.escaped, t.prefix, t.listed
-	t.hint, t.asked, t.escaped, t.prefix, t.listed = "", false, false, "", false
+	t.was, t.hint, t.last = t.last, "", lastKey{}
 	if t.browse.on && name != "ctrl+z" {
 		t.browseKey(name)
 		return
 	}
-	if prefix != "" && name == "ctrl+e" {
-		t.edit()
-		return
-	}
-	if prefix != "" && name == "ctrl+f" {
-		t.wantFull = !t.wantFull
-		return
-	}
-	if prefix != "" && name == "ctrl+o" {
-		t.noSide = !t.noSide
-		return
-	}
-	if t.full.on && t.scrollKey(name) {
-		return
-	}
-	switch name {
-	case "enter":
-		t.enter()
-	case "alt+s", "ctrl+enter":
-		t.send(t.compose.sent(), true)
-	case "esc":
-		switch {
-		case listed: // the hint was the list, and is gone
-		case t.matching() != "" && t.shut != t.compose.text:
-			t.shut = t.compose.text
-		default:
-			t.escape(escaped)
-		}
-	case "ctrl+c":
-		switch {
-		case t.compose.text != "":
-			t.compose.set("")
-		case asked:
-			t.depart()
-		default:
-			t.asked, t.hint = true, t.howToLeave()
-		}
-	case "ctrl+d":
-		if t.compose.text == "" {
-			t.depart()
-		} else {
-			t.compose.key("delete", "")
-		}
-	case "ctrl+o", "ctrl+g":
-		t.look(name == "ctrl+g")
-	case "ctrl+v":
-		t.pasteClipboard()
-	case "ctrl+z":
-		t.suspend()
-	case "ctrl+l":
-		t.full.drawn = nil
-		t.screen.width = 0 // all of the live part is drawn again
-	case "ctrl+x":
-		t.prefix, t.hint = name, "Ctrl-E opens the draft in $EDITOR, Ctrl-F the full screen or back, Ctrl-O shows or hides its pane"
-	case "ctrl+r":
-		if !t.asking {
-			t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
-		}
-	case "shift+tab":
-		switch n := len(t.opts.Modes); {
-		case n > 0 && t.modeOff:
-			t.hint = "what is asked about is chosen where this runs"
-		case n > 0:
-			t.mode = (t.mode + 1) % n
-			t.hint = "mode: " + t.opts.Modes[t.mode]
-		}
-	case "tab":
-		if text := t.suggested(); text != "" {
-			t.suggest = ""
-			t.compose.paste(text)
+	if first := t.was.first; first != "" {
+		if act := keyActs[first+" "+name]; act != nil {
+			act(t)
 			return
 		}
-		t.complete()
-	case "up":
-		if t.compose.text == "" && len(t.queue) > 0 && !t.asking {
-			last := len(t.queue) - 1
-			t.compose.set(t.queue[last])
-			t.queue = t.queue[:last]
-			return
-		}
+	}
+	if second := prefixes[name]; second != "" {
+		t.last.first, t.hint = name, second
+		return
+	}
+	if act := keyActs[name]; act == nil || !act(t) {
 		t.compose.key(name, text)
+	}
+}
+
+// lastKey is what a key leaves for the next one.
+type lastKey struct {
+	first   string // of two keys
+	asked   bool   // ctrl+c was typed in an empty draft
+	escaped bool   // esc was typed while nothing worked
+	listed  bool   // the hint lists what a tab may mean
+}
+
+// sendNow says the draft to the work.
+func (t *Terminal) sendNow() { t.send(t.compose.sent(), true) }
+
+// escapeKey closes a list, or does what escape does.
+func (t *Terminal) escapeKey() {
+	switch {
+	case t.was.listed: // the hint was the list, and is gone
+	case t.matching() != "" && t.shut != t.compose.text:
+		t.shut = t.compose.text
 	default:
-		t.compose.key(name, text)
+		t.escape(t.was.escaped)
 	}
+}
+
+// interrupt clears the draft, or leaves the second time.
+func (t *Terminal) interrupt() {
+	switch {
+	case t.compose.text != "":
+		t.compose.set("")
+	case t.was.asked:
+		t.depart()
+	default:
+		t.last.asked, t.hint = true, t.howToLeave()
+	}
+}
+
+// departIfEmpty leaves if the draft is empty.
+func (t *Terminal) departIfEmpty() bool {
+	if t.compose.text != "" {
+		return false
+	}
+	t.depart()
+	return true
+}
+
+// drawAnew has all of the live part, or of the full screen, drawn again.
+func (t *Terminal) drawAnew() { t.full.drawn, t.screen.width = nil, 0 }
+
+// findKey begins a search in the history.
+func (t *Terminal) findKey() {
+	if !t.asking {
+		t.find = find{on: true, before: state{t.compose.text, t.compose.at}, at: len(t.compose.history)}
+	}
+}
+
+// nextMode chooses the next approval mode.
+func (t *Terminal) nextMode() {
+	switch n := len(t.opts.Modes); {
+	case n > 0 && t.modeOff:
+		t.hint = "what is asked about is chosen where this runs"
+	case n > 0:
+		t.mode = (t.mode + 1) % n
+		t.hint = "mode: " + t.opts.Modes[t.mode]
+	}
+}
+
+// tab takes what is suggested, or completes.
+func (t *Terminal) tab() {
+	if text := t.suggested(); text != "" {
+		t.suggest = ""
+		t.compose.paste(text)
+		return
+	}
+	t.complete()
+}
+
+// takeQueued takes the last queued prompt back into an empty draft.
+func (t *Terminal) takeQueued() bool {
+	if t.compose.text != "" || len(t.queue) == 0 || t.asking {
+		return false
+	}
+	last := len(t.queue) - 1
+	t.compose.set(t.queue[last])
+	t.queue = t.queue[:last]
+	return true
 }
 
 // pasteClipboard puts the clipboard into the draft, when it is read.
@@ -420,7 +441,7 @@ func (t *Terminal) escape(again bool) {
 			t.queue = append(t.queue, t.opts.Back)
 			t.tellReady()
 		default:
-			t.escaped, t.hint = true, "Esc again goes back to what you said before"
+			t.last.escaped, t.hint = true, "Esc again goes back to what you said before"
 		}
 		return
 	}
@@ -490,7 +511,7 @@ func (t *Terminal) complete() {
 		if common := commonBegin(found); len(common) > len(begin) {
 			t.compose.insert(common[len(begin):], false)
 		} else if len(found) > 1 {
-			t.hint, t.listed = Shown(strings.Join(found, " ")), true
+			t.hint, t.last.listed = Shown(strings.Join(found, " ")), true
 		}
 		return
 	}
@@ -544,7 +565,7 @@ func (t *Terminal) completeArgument(name, begin string) {
 		t.compose.insert(common[len(begin):], false)
 	}
 	if len(found) > 1 {
-		t.hint, t.listed = Shown(strings.Join(found, " ")), true
+		t.hint, t.last.listed = Shown(strings.Join(found, " ")), true
 	}
 }
 

@@ -108,15 +108,13 @@ type Terminal struct {
 	leaving bool
 	theme   *strings.Replacer
 	lost    bool   // the terminal is gone, and the work goes on
-	asked   bool   // ctrl+c was typed in an empty draft
-	escaped bool   // esc was typed while nothing worked
-	listed  bool   // the hint lists what the last tab may mean
 	shut    string // the draft below which no commands are listed
 	allKeys bool   // the terminal sends keys such as Shift+Enter
 	blurred bool   // the window does not have the focus, as far as the terminal tells
 	worked  time.Time
-	prefix  string // ctrl+x
-	first   viKey  // of two keys that are bound, while the second is awaited
+	last    lastKey // what the last key left
+	was     lastKey // and the one before it, while a key is applied
+	first   viKey   // of two keys that are bound, while the second is awaited
 	can     ability
 
 	full     full

@@ -1328,11 +1328,11 @@ func TestAllKeys(t *testing.T) {
 	}
 	b.t.compose.set("")
 	b.t.event(uv.KeyPressEvent{Code: '[', Mod: uv.ModCtrl})
-	if b.t.opts.Back = "/back"; b.t.escaped {
+	if b.t.opts.Back = "/back"; b.t.last.escaped {
 		t.Error("Ctrl-[ without a way back")
 	}
 	b.t.event(uv.KeyPressEvent{Code: '[', Mod: uv.ModCtrl})
-	if !b.t.escaped {
+	if !b.t.last.escaped {
 		t.Error("Ctrl-[ is not Esc")
 	}
 }

@@ -542,7 +542,7 @@ func (t *Terminal) viKey(name, text string) bool {
 	if !v.key(&t.compose, name, text) {
 		return false
 	}
-	t.hint, t.asked, t.escaped, t.prefix = "", false, false, ""
+	t.hint, t.last = "", lastKey{}
 	return true
 }
 

@@ -105,7 +105,7 @@ func TestViTranscript(t *testing.T) {
 		t.Errorf("the hint is %q", b.t.hint)
 	}
 	viTyped(b, "V<esc>")
-	if b.t.full.selects || b.t.escaped {
+	if b.t.full.selects || b.t.last.escaped {
 		t.Error("Esc does not end the selection alone")
 	}
 	b.t.opts.Drop, b.t.opts.Set, b.t.opts.Commands = "/context drop", []string{"theme"}, []Command{{Name: "back"}, {Name: "theme"}}
