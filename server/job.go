@@ -47,6 +47,7 @@ type job struct {
 	settling sync.Mutex // held while the response ends; before mu
 
 	mu      sync.Mutex
+	storing *write        // of the beginning, which the client may know of before; or nil
 	keep    bool          // the store has the response
 	rec     StoredObject  // the current state
 	ended   bool          // final: nothing more changes
@@ -92,6 +93,7 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 		defer p.Prepare(ctx, rec)()
 	}
 	err := cmp.Or(s.respond(j), j.w.err)
+	err = cmp.Or(j.beginningStored(), err)
 	defer func() { j.count(err) }()
 	if err == nil && !j.w.Ended() {
 		err = j.w.Complete()
@@ -198,9 +200,17 @@ func (j *job) emit(ev api.Event) error {
 			return err
 		}
 	}
+	if j.accepted && ev.Type != api.EventInProgress {
+		if err := j.beginningStored(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case !j.accepted:
-		err = j.begin(ev)
+		var store func()
+		if store, err = j.begin(ev); err == nil {
+			defer store()
+		}
 	case ev.Terminal():
 		return j.end(ev)
 	case ev.Type == api.EventItemDone && j.progress != nil && j.scribe == nil:
@@ -214,7 +224,13 @@ func (j *job) emit(ev api.Event) error {
 	if err != nil {
 		return err
 	}
-	return j.send(ev)
+	if err := j.send(ev); err != nil || ev.Type != api.EventInProgress || j.flush == nil || j.old {
+		return err
+	}
+	if err := j.flush(); err != nil { // the client learns at once that the response has begun
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
 }
 
 // send sends an event to the client that waits, if there is one.
@@ -306,28 +322,89 @@ func (j *job) final(ev api.Event) *api.Response {
 	return j.w.Response()
 }
 
-// begin handles the first event. A response that cannot be stored is refused.
-func (j *job) begin(ev api.Event) error {
+// begin handles the first event. A response that cannot be stored is refused. But a client that
+// reads a stream learns that the response has begun while a [Preparer] still stores it, and
+// nothing that the model says before it is stored: store begins to do that.
+func (j *job) begin(ev api.Event) (store func(), _ error) {
 	j.first, j.header = j.w.Response(), j.w.Header
+	store = func() {}
 	if j.keep && j.resume == nil {
 		j.rec.Response = j.first
-		err := j.key.named(j.ctx, j.id)
-		if err == nil {
-			err = j.s.store().Put(j.ctx, j.rec)
-		}
-		if errors.Is(err, ErrNotFound) && j.rec.Previous != "" { // it was deleted or changed since it was read
-			j.rec.Previous, j.rec.Before, j.rec.Input = "", 0, j.r.Items
-			err = j.s.store().Put(j.ctx, j.rec)
-		}
-		if err != nil {
-			return err
+		if _, prepares := j.s.store().(Preparer); prepares && j.to != nil && j.flush != nil {
+			store = j.storeSoon(j.rec)
+		} else if err := j.storeBeginning(j.ctx, j.rec); err != nil {
+			return nil, err
 		}
 	}
 	j.note(ev)
 	j.accepted = true
 	close(j.began)
 	j.begun()
-	return nil
+	return store, nil
+}
+
+// storeSoon returns a function that begins to store a response that begins. Whoever asks for the
+// response waits from now on.
+func (j *job) storeSoon(rec StoredObject) func() {
+	w := &write{done: make(chan struct{})}
+	j.mu.Lock()
+	j.storing = w
+	j.mu.Unlock()
+	return func() {
+		go func() {
+			defer close(w.done)
+			w.err = j.storeBeginning(context.WithoutCancel(j.ctx), rec)
+		}()
+	}
+}
+
+// storeBeginning stores a response that begins.
+func (j *job) storeBeginning(ctx context.Context, rec StoredObject) error {
+	err := j.key.named(ctx, j.id)
+	if err == nil {
+		err = j.s.store().Put(ctx, rec)
+	}
+	if !errors.Is(err, ErrNotFound) || rec.Previous == "" {
+		return err
+	}
+	// What it continues was deleted or changed since it was read.
+	rec.Previous, rec.Before, rec.Input = "", 0, j.r.Items
+	if err = j.s.store().Put(ctx, rec); err == nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.rec.Previous, j.rec.Before, j.rec.Input = rec.Previous, rec.Before, rec.Input
+	}
+	return err
+}
+
+// write is a write to the store that may still go on.
+type write struct {
+	done chan struct{} // closed when it has ended
+	err  error         // of the write, from then on
+}
+
+// beginningStored waits until the beginning of the response is stored. If it could not be, it
+// returns the error, once: the response fails, and nothing of it is stored.
+func (j *job) beginningStored() error {
+	err := j.awaitStored()
+	if err != nil {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.storing, j.keep = nil, false
+	}
+	return err
+}
+
+// awaitStored waits until the beginning of the response is stored or could not be.
+func (j *job) awaitStored() error {
+	j.mu.Lock()
+	w := j.storing
+	j.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	<-w.done
+	return w.err
 }
 
 // note updates the record and wakes followers.

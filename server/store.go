@@ -57,10 +57,11 @@ type SharedStore interface {
 }
 
 // Preparer is a [Store] that can start to write a new response while the backend still works
-// on its first event, so that the client waits less.
+// on its first event, so that the client waits less. The client of a stream is told that the
+// response has begun before the Put of its beginning returns, and the rest after it.
 type Preparer interface {
 	Store
-	// Prepare begins to store a response that no client knows yet, and returns at once. The
+	// Prepare may begin to store a response that no client knows yet, and returns at once. The
 	// Put of the same object, whose Note may differ, waits until it is stored. drop removes
 	// the object if there was no such Put.
 	Prepare(ctx context.Context, rec StoredObject) (drop func())

@@ -79,9 +79,10 @@ type held struct {
 // ready is a response that is stored before it begins.
 type ready struct {
 	*held
-	rec  server.StoredObject
-	err  error
-	made chan struct{} // closed when the other fields are set
+	rec    server.StoredObject
+	err    error
+	begins *time.Timer   // to make it
+	made   chan struct{} // closed when it is made, or err is set
 }
 
 const (
@@ -419,16 +420,16 @@ func (s *Store) Prepare(ctx context.Context, rec server.StoredObject) (drop func
 	}
 	r := &ready{rec: rec, made: make(chan struct{})}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.ready == nil {
 		s.ready = map[string]*ready{}
 	}
 	s.ready[rec.ID()] = r
-	s.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
-	go func() {
+	r.begins = time.AfterFunc(atOnce, func() {
 		defer close(r.made)
 		r.held, r.err = s.begin(ctx, rec)
-	}()
+	})
 	return func() {
 		if s.prepared(rec.ID()) == r {
 			<-r.made
@@ -437,12 +438,19 @@ func (s *Store) Prepare(ctx context.Context, rec server.StoredObject) (drop func
 	}
 }
 
-// prepared returns what Prepare makes for a response, once; or nil.
+// atOnce is how soon an upstream answers that has nothing to work out. Until then the request
+// needs the processors more than the write, which would slow its way down.
+const atOnce = time.Millisecond
+
+// prepared returns what Prepare makes for a response, once; or nil if it makes nothing.
 func (s *Store) prepared(id string) *ready {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.ready[id]
 	delete(s.ready, id)
+	if r == nil || r.begins.Stop() {
+		return nil
+	}
 	return r
 }
 

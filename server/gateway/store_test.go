@@ -8,11 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
@@ -178,11 +182,6 @@ func onDiskAt(t *testing.T, place string, up gateway.Upstream) (w *world, end fu
 // What was prepared for a response that an upstream refused is gone.
 func TestRefusedLeavesNothing(t *testing.T) {
 	in := new(inMemory)
-	up := agenttest.NewServer(t, agenttest.Failure(http.StatusBadRequest, "invalid_prompt", "No."), agenttest.Completed(item.Assistant("Yes.")))
-	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL, false)}}}
-	keep := &gateway.Store{In: in}
-	w.serve(&server.Server{Backend: w.b, Store: keep})
-	defer w.end()
 	sessions := func() (n int) {
 		for _, err := range in.List(t.Context(), session.Query{Archived: true}) {
 			if n++; err != nil {
@@ -191,6 +190,23 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		}
 		return n
 	}
+	answers := agenttest.NewServer(t, agenttest.Failure(http.StatusBadRequest, "invalid_prompt", "No."), agenttest.Completed(item.Assistant("Yes.")))
+	at, err := url.Parse(strings.TrimSuffix(answers.URL, "/v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(at)
+	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for sessions() == 0 { // until it is prepared
+			time.Sleep(time.Millisecond)
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	defer up.Close()
+	w := &world{t: t, b: &gateway.Backend{Upstreams: []gateway.Upstream{open(t, up.URL+"/v1", false)}}}
+	keep := &gateway.Store{In: in}
+	w.serve(&server.Server{Backend: w.b, Store: keep})
+	defer w.end()
 	w.refused(`{"model":"m","input":"a"}`, http.StatusBadRequest)
 	if n := sessions(); n != 0 {
 		t.Errorf("%d sessions after a refusal", n)
