@@ -105,6 +105,42 @@ func TestRetryFlags(t *testing.T) {
 	}
 }
 
+// antiphon work retry --endpoint also tries what failed there and is to be tried later, and leaves other work its time.
+func TestRetryAfterThePauseOfAnEndpoint(t *testing.T) {
+	const url = "http://localhost:1/v1"
+	s := newToldStore(t)
+	later := time.Now().Add(time.Hour)
+	for id, at := range map[string]string{"failed": url, "elsewhere": "http://localhost:2/v1", "later": ""} {
+		if err := s.Create(t.Context(), session.Info{ID: id, Path: "/agent.md"}); err != nil {
+			t.Fatal(err)
+		}
+		w := queue.Work{Session: id, Agent: "x", Tenant: "anna"}
+		if at == "" {
+			w.Due = later
+		}
+		err := s.Enqueue(t.Context(), w)
+		if err == nil && at != "" {
+			if w, err = s.Work(t.Context(), id); err == nil {
+				w.Endpoint = at
+				if w, err = s.Begin(t.Context(), w, "worker"); err == nil {
+					err = s.Finish(t.Context(), w, queue.Outcome{State: queue.Ready, Due: later, Reason: "429 Too Many Requests"})
+				}
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if o := program(t, "work", "--store", s.Place(), "retry", "--endpoint", url, "--tenant", "anna"); o.code != exitOK || o.out != "1 session: ready\n" {
+		t.Errorf("exit status %d: %s%s", o.code, o.out, o.err)
+	}
+	for id, waits := range map[string]bool{"failed": false, "elsewhere": true, "later": true} {
+		if w, err := s.Work(t.Context(), id); err != nil || time.Now().Before(w.Due) != waits {
+			t.Errorf("%s: %+v, %v", id, w, err)
+		}
+	}
+}
+
 // antiphon work drain parks what is ready and nothing else, and returns when nothing runs any
 // more, or says what does.
 func TestDrainWaitsForWhatRuns(t *testing.T) {

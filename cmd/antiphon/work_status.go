@@ -464,13 +464,20 @@ func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work
 		if err != nil {
 			return err
 		}
+		// What failed there and is to be tried later is tried now, because the endpoint's pause is over, too.
+		now := time.Now()
 		there = func(w queue.Work) bool {
-			return w.State == queue.Parked && strings.HasPrefix(w.Reason, stoppedEndpoint(c.Endpoint))
+			stopped := w.State == queue.Parked && strings.HasPrefix(w.Reason, stoppedEndpoint(c.Endpoint))
+			return stopped || w.State == queue.Ready && w.Endpoint == c.Endpoint && w.Reason != "" && now.Before(w.Due)
 		}
+		states = append(states, queue.Ready)
 	}
 	list, err := c.chosen(ctx, in, there, nil, states...)
 	if err != nil {
 		return err
+	}
+	if there != nil && len(c.Sessions) == 0 { // of the rest, what is parked
+		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked || there(w) })
 	}
 	if c.Drained {
 		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && strings.HasPrefix(w.Reason, drainedBy) })
