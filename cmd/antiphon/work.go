@@ -369,7 +369,7 @@ type workSubmitCommand struct {
 	Priority int      `placeholder:"N" help:"Work with a higher number is done sooner, within a tenant."`
 	Needs    []string `placeholder:"LABEL" sep:"," help:"Labels that a worker must have."`
 	placeFlag
-	In      time.Duration `placeholder:"TIME" help:"Do it after this time, such as 2h."`
+	In      time.Duration `placeholder:"TIME" help:"Do it after this time, such as 2h, with all that waits in the session."`
 	Upgrade bool          `help:"Go on with the file as it is now, instead of the version that the session's work began with."`
 }
 
