@@ -59,6 +59,8 @@ type Request struct {
 	WarmUp bool
 	// Stored means that the response will be stored.
 	Stored bool
+	// Resumed means that another server goes on with the response if this one ends.
+	Resumed bool
 
 	previous     string // the stored object that the request continues, or ""
 	conversation string // reserved by this request until it is released

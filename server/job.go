@@ -84,6 +84,7 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	defer s.leave(j)
 	j.ctx = ctx
 	var wrong *Error
+	j.r.Resumed = j.keep && j.rec.Background && s.resumer() != nil
 	if j.done, wrong = s.letIn(ctx, j.r); wrong != nil {
 		return wrong
 	}

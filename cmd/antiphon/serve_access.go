@@ -248,7 +248,7 @@ func (s *serving) begin(std stdio, env environment) error {
 	}
 	logged := hider{std, env.Hider()}
 	s.guard = &access.Guard{
-		Keys: keys, Server: s.server, Record: s.record, Ready: s.ready, Origins: s.Origins, Base: s.Base,
+		Keys: keys, Server: s.server, Record: s.record, Began: s.began, Ready: s.ready, Origins: s.Origins, Base: s.Base,
 		Price:  s.price,
 		Bounds: access.Bounds{Running: s.MaxRuns, Connections: s.MaxConns, Body: s.MaxBody},
 		Log:    slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelWarn})),
@@ -273,6 +273,9 @@ func (s *serving) begin(std stdio, env environment) error {
 			return usage(fmt.Errorf("--tls-cert, --tls-key: %w", err))
 		}
 		s.guard.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	}
+	if err := s.ledger.Recover(); err != nil {
+		s.errors.Printf("what killed servers used is not recorded: %v", err)
 	}
 	now := time.Now()
 	for u, err := range s.ledger.All(now.UTC().Truncate(24 * time.Hour)) {
@@ -344,6 +347,20 @@ func (s *serving) sessions(project string) *sessions.Handler {
 func (s *serving) record(u access.Use) {
 	if err := s.ledger.Add(u); err != nil {
 		s.errors.Printf("the usage of a response is not recorded: %v", err)
+	}
+}
+
+// began notes what a response may use, in case the program is killed before it ends.
+func (s *serving) began(u access.Use) (ended func()) {
+	end, err := s.ledger.Begin(u)
+	if err != nil {
+		s.errors.Printf("the usage of a response is not recorded if this program is killed: %v", err)
+		return func() {}
+	}
+	return func() {
+		if err := end(); err != nil {
+			s.errors.Printf("the usage of a response may be recorded twice: %v", err)
+		}
 	}
 }
 

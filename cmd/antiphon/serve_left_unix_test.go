@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/apispec"
@@ -345,5 +347,39 @@ func (l *leftServer) sum(events []api.Event, want *api.Response) {
 	b, wrong := want.AppendJSON(nil)
 	if err != nil || wrong != nil || !bytes.Equal(a, b) {
 		l.t.Errorf("the events are\n%s\nand the response is\n%s\n%v %v", a, b, err, wrong)
+	}
+}
+
+// What a killed server was doing counts in the usage, once, by what it had reserved: no other server goes on with it.
+func TestGatewayKilledUsage(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	l, stall := leftBy(t, "")
+	stall.Store(2)
+	resp := l.ask(http.MethodPost, "responses", `{"model":"stalls","input":"Tell me everything.","max_output_tokens":500,"stream":true}`)
+	l.read(resp, 2)
+	resp.Body.Close()
+	again := l.ask(http.MethodPost, "responses", `{"model":"stalls","input":"And again.","max_output_tokens":500,"stream":true}`)
+	l.read(again, 2)
+	l.kill()
+	again.Body.Close()
+	l.start()
+	l.text(http.MethodPost, "responses", `{"model":"m","input":"go on"}`) // the server is there
+	for range 2 {
+		out, err := exec.Command("antiphon", "usage", "--by", "agent", "--json").Output()
+		var sums []spent
+		if err == nil {
+			err = json.Unmarshal(out, &sums)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range sums {
+			if want := map[string]int64{"m": 2, "stalls": 2}[s.Of]; s.Responses != want || s.Of == "stalls" && (s.InputTokens == 0 || s.Tokens < 500) {
+				t.Errorf("%+v, want %d", s, want)
+			}
+		}
+		if len(sums) != 2 {
+			t.Errorf("%s", out)
+		}
 	}
 }

@@ -30,7 +30,8 @@ type usageCommand struct {
 func (usageCommand) Help() string {
 	return `The server records what each response has used when it ends: names and numbers, no
 contents, in a file of JSON lines for each day. Days are in UTC. Responses that were
-cancelled count with what is known of them.
+cancelled count with what is known of them, and those whose server was killed with an
+estimate.
 
 Examples:
   antiphon usage
@@ -58,6 +59,9 @@ func (c *usageCommand) Run(std stdio, env environment) error {
 	ledger, err := c.ledger(env)
 	if err != nil {
 		return err
+	}
+	if err := ledger.Recover(); err != nil {
+		fmt.Fprintf(std.err, "antiphon: warning: what killed servers used is not counted: %v\n", err)
 	}
 	sums := map[string]*spent{}
 	for u, err := range ledger.All(since) {

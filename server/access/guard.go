@@ -63,6 +63,10 @@ type Guard struct {
 	Price func(model string, input, output int64) float64
 	// Record receives the usage of each response. It may be nil.
 	Record func(Use)
+	// Began, unless nil, is told of each response that begins, with an estimate of what it may use. The result
+	// is called when the response has ended, after Record. So what a killed process left can be counted: see
+	// [Ledger.Begin]. It is not called for responses that another server goes on with, and counts.
+	Began func(Use) (ended func())
 	// Now is the clock of limits and expiry. Nil means time.Now.
 	Now func() time.Time
 
@@ -407,22 +411,36 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 	if wrong != nil {
 		return nil, wrong
 	}
-	held, err := req.reserve(r)
+	var est reservation
+	if req.key != nil || g.Began != nil && !r.Resumed {
+		est = g.estimate(r)
+	}
+	held, err := req.reserve(est)
 	if err != nil {
 		left()
 		return nil, err
 	}
 	req.socket.works(1)
-	model := r.Model
+	use := Use{Project: req.project, Agent: r.Model}
+	if held != nil {
+		use.Key, use.KeyID = held.key.Name, held.key.ID
+		est.tokens, est.cost = max(est.tokens, held.tokens), max(est.cost, held.cost)
+	}
+	ended := func() {}
+	if g.Began != nil && !r.Resumed {
+		u := use
+		u.At, u.InputTokens, u.Tokens, u.Cost = g.now().UTC(), est.least, int64(est.tokens), est.cost
+		ended = g.Began(u)
+	}
 	return func(o server.Outcome) {
 		left()
 		req.socket.works(-1)
-		u := Use{Project: req.project, Agent: model}
+		u := use
 		if held != nil {
-			u.Key, u.KeyID = held.key.Name, held.key.ID
 			u.Tokens = g.accounts.settle(held, o, g.now())
 		}
 		g.record(&u, o)
+		ended()
 	}, nil
 }
 
@@ -458,8 +476,22 @@ func (g *Guard) record(u *Use, o server.Outcome) {
 	}
 }
 
+// estimate returns what a response may use, as far as that is known before it begins.
+func (g *Guard) estimate(r *server.Request) (est reservation) {
+	est.least = estimate.Request(r.Object, r.Items[len(r.Items)-r.Own:])
+	most := est.least
+	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
+		most += min(*r.MaxOutputTokens, math.MaxInt64-est.least)
+	}
+	est.tokens = float64(most)
+	if g.Price != nil {
+		est.cost = g.Price(r.Model, est.least, most-est.least)
+	}
+	return est
+}
+
 // reserve reserves the limits of the key.
-func (req *request) reserve(r *server.Request) (*reservation, error) {
+func (req *request) reserve(est reservation) (*reservation, error) {
 	g := req.g
 	if req.key == nil {
 		return nil, nil
@@ -471,25 +503,16 @@ func (req *request) reserve(r *server.Request) (*reservation, error) {
 	if req.socket != nil && !req.still() {
 		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
 	}
-	spared := req.spared && !again
+	est.spared = req.spared && !again
 	if again {
 		if over := g.accounts.request(req.key, g.now()); over != nil {
 			if wrong := req.exceeds(over); wrong != nil {
 				return nil, wrong
 			}
-			spared = true
+			est.spared = true
 		}
 	}
-	least := estimate.Request(r.Object, r.Items[len(r.Items)-r.Own:])
-	most := least
-	if r.MaxOutputTokens != nil && *r.MaxOutputTokens > 0 {
-		most += min(*r.MaxOutputTokens, math.MaxInt64-least)
-	}
-	cost := 0.0
-	if g.Price != nil {
-		cost = g.Price(r.Model, least, most-least)
-	}
-	held, over := g.accounts.reserve(req.key, reservation{tokens: float64(most), least: least, cost: cost, spared: spared}, g.now())
+	held, over := g.accounts.reserve(req.key, est, g.now())
 	if len(over) > 0 {
 		if wrong := req.exceeds(over...); wrong != nil {
 			return nil, wrong

@@ -21,16 +21,20 @@ import (
 )
 
 // Ledger keeps the usage of responses in a folder: a file of JSON lines for each day in
-// UTC, which can be deleted when nobody needs it any more. It has names and numbers, and no
+// UTC, which can be deleted when nobody needs it any more, and one for each process with the
+// responses that it makes now: see [Ledger.Begin]. It has names and numbers, and no
 // contents. Several processes may write to one. After a crash of the machine the last lines
 // may be missing.
 type Ledger struct {
 	folder string
 
-	mu   sync.Mutex
-	day  string
-	file *os.File
+	mu    sync.Mutex
+	day   string
+	file  *os.File
+	begun *begun // nil until a response begins
 }
+
+var errNoFolder = errors.New("access: the ledger has no folder: use OpenLedger")
 
 // OpenLedger returns the ledger in a folder, which the first line makes.
 func OpenLedger(folder string) *Ledger { return &Ledger{folder: folder} }
@@ -44,7 +48,7 @@ func (l *Ledger) Add(u Use) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.folder == "" {
-		return errors.New("access: the ledger has no folder: use OpenLedger")
+		return errNoFolder
 	}
 	if day := u.At.UTC().Format(time.DateOnly); l.file == nil || l.day != day {
 		if err := l.close(); err != nil {
@@ -62,11 +66,11 @@ func (l *Ledger) Add(u Use) error {
 	return err
 }
 
-// Close closes the file that is open.
+// Close closes the files that are open.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.close()
+	return errors.Join(l.close(), l.begun.close())
 }
 
 func (l *Ledger) close() error {
