@@ -66,8 +66,11 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 	}
 	j := &job{s: s, r: r, began: make(chan struct{}), keep: s.keeps(r.Request)}
 	j.rec = StoredObject{Previous: r.previous, Before: len(r.Items) - r.Own, Input: r.own(), Background: isSet(r.Background), Streamed: s.records(r) != nil}
-	if r.previous == "" { // what it continues, if anything, is not stored
+	switch {
+	case r.previous == "": // what it continues, if anything, is not stored
 		j.rec.Before, j.rec.Input = 0, r.Items
+	case r.conversation != "":
+		j.rec.History = r.Items[:j.rec.Before]
 	}
 	j.w = NewWriter(base, j.emit)
 	j.w.StreamID, j.w.clock, j.w.flush = r.streamID, s.now, j.passOn
@@ -336,6 +339,7 @@ func (j *job) begin(ev api.Event) (store func(), _ error) {
 		} else if err := j.storeBeginning(j.ctx, j.rec); err != nil {
 			return nil, err
 		}
+		j.rec.History = nil
 	}
 	j.note(ev)
 	j.accepted = true

@@ -31,7 +31,7 @@ type Store interface {
 	Items(ctx context.Context, id string) ([]item.Item, error)
 	// Put stores an object. If there is one with the same id, Put replaces everything
 	// except the items: they are those of the first Put. If the object continues one that
-	// does not exist, or that does not have Before items any more, Put returns
+	// does not exist, or whose items are others by now ([StoredObject.Continues]), Put returns
 	// [ErrNotFound].
 	//
 	// The server stores a response when it begins and when it ends. A response that is not
@@ -133,6 +133,9 @@ type StoredObject struct {
 	// output of a response, or all items of a conversation.
 	Previous string
 	Before   int
+	// History are these items as the request was made with them, if the response continues a
+	// conversation, which may change meanwhile. It is set for the first Put, and not stored.
+	History []item.Item
 	// Input is the response's own input, or the items that a new conversation begins
 	// with.
 	Input []item.Item
@@ -161,6 +164,20 @@ func (r *StoredObject) ID() string {
 		return r.Conversation.ID
 	}
 	return ""
+}
+
+// Continues reports whether a response can continue an object with these items: they are as many as Before
+// says, and have the ids of History.
+func (r *StoredObject) Continues(items []item.Item) bool {
+	if len(items) != r.Before {
+		return false
+	}
+	for i, it := range r.History[:min(len(r.History), len(items))] {
+		if id := items[i].ID(); id != "" && id != it.ID() {
+			return false
+		}
+	}
+	return true
 }
 
 // Memory is a [Store] in memory with a limited number and size of records: 64 MiB
@@ -223,6 +240,7 @@ func (m *Memory) Put(_ context.Context, rec StoredObject) error {
 		s = &m.responses
 	}
 	made := &record{StoredObject: rec}
+	made.History = nil
 	switch old := s.byID[rec.ID()]; {
 	case old != nil:
 		made.Previous, made.Before, made.Input, made.items = old.Previous, old.Before, old.Input, old.items
@@ -230,7 +248,7 @@ func (m *Memory) Put(_ context.Context, rec StoredObject) error {
 		made.items = (*chain)(nil).with(rec.Input)
 	default:
 		before := m.find(rec.Previous)
-		if before == nil || before.whole().len() != rec.Before {
+		if before == nil || before.whole().len() != rec.Before || len(rec.History) > 0 && !rec.Continues(before.whole().all()) {
 			return ErrNotFound
 		}
 		made.items = before.whole().with(rec.Input)

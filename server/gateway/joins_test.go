@@ -114,3 +114,23 @@ func TestLostDoesNotJoin(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A response does not become a fork of a conversation that has as many items as before, but others. V1
+func TestForkOfChanged(t *testing.T) {
+	keep := &gateway.Store{In: opened(t)}
+	named := func(id string) item.Item {
+		return item.Must(&item.Message{ID: id, Role: item.RoleUser, Content: item.Text("x")})
+	}
+	if err := keep.Put(t.Context(), server.StoredObject{Conversation: &api.Conversation{ID: "conv_talk"}, Input: []item.Item{named("msg_1"), named("msg_2")}}); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]error{"msg_0": server.ErrNotFound, "msg_1": nil} {
+		rec := server.StoredObject{Response: begun(t, "resp_of_"+id), Previous: "conv_talk", Before: 2, History: []item.Item{named(id), named("msg_2")}}
+		if err := keep.Put(t.Context(), rec); !errors.Is(err, want) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if err := keep.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -533,7 +533,7 @@ func (s *Store) fork(ctx context.Context, rec server.StoredObject, to string, bo
 	switch {
 	case err != nil:
 		return err
-	case len(f.items) != rec.Before:
+	case !rec.Continues(f.items):
 		return server.ErrNotFound
 	}
 	at := int64(len(log.Log()))
