@@ -54,7 +54,8 @@ func (b *Bounds) upload() time.Duration   { return or(b.Upload, 5*time.Minute) }
 type counts struct {
 	mu    sync.Mutex
 	now   Counts
-	bytes int64 // of bodies
+	bytes int64          // of bodies
+	named map[string]int // the entries of now.Used, by project
 }
 
 // Counts are what a [Guard] has counted since it began. The maps are copies.
@@ -98,12 +99,17 @@ type Limited struct {
 }
 
 // Used says whose usage it is, and how it ended. Clients of upstreams invent names of models, and an
-// issuer those of projects: of many thousands, those that come last are counted as "other".
+// issuer those of projects: of very many, those that come last are counted as "other".
 type Used struct{ Project, Agent, Status string }
 
-// mostUsed is how many there are before names of agents become "other". After twice as many, those of
-// projects do, too.
-const mostUsed = 5000
+const (
+	// mostUsed is how many there are before names of agents become "other". After twice as many, those of
+	// projects do, too.
+	mostUsed = 5000
+	// mostNamed is how many one project has before its names of agents do, so that there is room for those of
+	// other projects.
+	mostNamed = 500
+)
 
 // Usage is what responses used.
 type Usage struct {
@@ -191,13 +197,19 @@ func (c *counts) used(u *Use) {
 		c.now.Used = map[Used]Usage{}
 	}
 	kind := Used{u.Project, u.Agent, u.Status}
-	for i, name := range []*string{&kind.Agent, &kind.Project} {
-		if _, known := c.now.Used[kind]; known || len(c.now.Used) < (i+1)*mostUsed {
-			break
-		}
-		*name = "other"
+	if _, known := c.now.Used[kind]; !known && (len(c.now.Used) >= mostUsed || c.named[kind.Project] >= mostNamed) {
+		kind.Agent = "other"
 	}
-	sum := c.now.Used[kind]
+	if _, known := c.now.Used[kind]; !known && len(c.now.Used) >= 2*mostUsed {
+		kind.Project = "other"
+	}
+	sum, known := c.now.Used[kind]
+	if !known {
+		if c.named == nil {
+			c.named = map[string]int{}
+		}
+		c.named[kind.Project]++
+	}
 	sum.Responses++
 	sum.InputTokens += u.InputTokens
 	sum.OutputTokens += u.OutputTokens

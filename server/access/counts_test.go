@@ -23,7 +23,24 @@ func TestInventedNames(t *testing.T) {
 	for _, sum := range c.now.Used {
 		all += sum.Responses
 	}
-	if kinds := len(c.now.Used); kinds > 2*mostUsed+2 || all != 2*n+2 || c.now.Used[first].Responses != 2 {
+	if kinds := len(c.now.Used); kinds > 2*mostUsed+3 || all != 2*n+2 || c.now.Used[first].Responses != 2 {
 		t.Errorf("%d kinds, %d responses, %+v", kinds, all, c.now.Used[first])
+	}
+}
+
+// V5: names that the clients of one project invent do not take the place of those of another project.
+func TestInventedNamesOfOthers(t *testing.T) {
+	var c counts
+	for i := range 3 * mostUsed {
+		c.used(&Use{Project: "loud", Agent: fmt.Sprintf("m%d", i), Status: "completed"})
+	}
+	for i := range 50 {
+		kind := Used{"quiet", fmt.Sprintf("agent%d", i), "completed"}
+		if c.used(&Use{Project: kind.Project, Agent: kind.Agent, Status: kind.Status}); c.now.Used[kind].Responses != 1 {
+			t.Fatalf("%+v is not counted by its name", kind)
+		}
+	}
+	if n := c.now.Used[Used{"loud", "other", "completed"}].Responses; n == 0 {
+		t.Error("nothing is counted as other")
 	}
 }

@@ -334,3 +334,21 @@ func TestCountRunsNothing(t *testing.T) {
 		}
 	}
 }
+
+// A count and a summary whose response fails say why, as a response does.
+func TestBesideFails(t *testing.T) {
+	up := agenttest.NewServer(t)
+	up.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Failed("context_length_exceeded", "Your input exceeds the context window of this model.")
+	})
+	paid := open(t, up.URL, false)
+	paid.Counted = true
+	paid.Config.Profile = &endpoint.Profile{InputTokens: endpoint.No, Compact: endpoint.No}
+	w := serving(t, paid)
+	for _, path := range []string{"/responses/input_tokens", "/responses/compact"} {
+		status, _, body := w.ask(http.MethodPost, path, `{"model":"m","input":"a"}`)
+		if status != http.StatusBadRequest || !strings.Contains(body, "exceeds the context window") || !strings.Contains(body, `"context_length_exceeded"`) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
