@@ -6,6 +6,7 @@ package agent_test
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -320,6 +321,17 @@ func TestDisarmDropsToolsOfTheEndpoint(t *testing.T) {
 				t.Errorf("%s in %T: dropped %q, kept %s", name, body, got, text)
 			}
 		}
+	}
+}
+
+// Functions of a namespace stay when an import drops another tool of it.
+func TestDisarmKeepsFunctionsOfANamespace(t *testing.T) {
+	var d agent.Disarm
+	it := itemOf(t, `{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"n","description":"","tools":[{"type":"web_search"},{"type":"function","name":"stays","parameters":null,"strict":null}]}]}`)
+	kept, dropped := d.Entry(session.Entry{Seq: 1, Body: session.InputItem{Item: it}})
+	text := kept.Body.(session.InputItem).Item.JSON()
+	if !strings.Contains(text, `"stays"`) || strings.Contains(text, "web_search") || !slices.Equal(dropped, []string{"a tool of the endpoint: web_search"}) {
+		t.Errorf("kept %s, dropped %q", text, dropped)
 	}
 }
 

@@ -441,9 +441,9 @@ func withoutHosted(it item.Item) (fewer item.Item, dropped []string) {
 	value, err := it.Decode()
 	switch v := value.(type) {
 	case *item.AdditionalTools:
-		v.Tools = slices.DeleteFunc(v.Tools, reach.ByEndpoint)
+		v.Tools = ofClient(v.Tools)
 	case *item.ToolSearchOutput:
-		v.Tools = slices.DeleteFunc(v.Tools, reach.ByEndpoint)
+		v.Tools = ofClient(v.Tools)
 	default:
 		plain = false
 	}
@@ -454,6 +454,21 @@ func withoutHosted(it item.Item) (fewer item.Item, dropped []string) {
 		return item.Item{}, append(dropped, fmt.Sprintf("a whole item of the type %s: its tools can be read in more than one way", it.Type()))
 	}
 	return fewer, dropped
+}
+
+// ofClient returns the tools whose calls the client runs. A namespace keeps its own of them, and goes if none is left.
+func ofClient(defs []item.Tool) (list []item.Tool) {
+	for _, def := range defs {
+		if space, ok := def.(*item.NamespaceTool); ok && reach.ByEndpoint(space) {
+			if space.Tools = ofClient(space.Tools); len(space.Tools) == 0 {
+				continue
+			}
+		} else if reach.ByEndpoint(def) {
+			continue
+		}
+		list = append(list, def)
+	}
+	return list
 }
 
 // compactedWithout removes MCP approval requests and approvals from the items of a

@@ -131,10 +131,14 @@ func (f *File) reach(located []chatmd.Located, from *sources) (problems chatmd.E
 			continue // a run of this user wrote it
 		}
 		at := place{f.doc().Name, l.Line, l.Column}
+		known := map[string]bool{} // servers that have a line of their own
 		if !disarmed {
 			tools, plain := reach.Tools(l.Item)
 			for _, def := range tools {
 				g.hosted(def, at)
+				if server, ok := def.(*item.MCPTool); ok && plain && server.ServerURL != "" {
+					known[server.ServerURL] = true
+				}
 			}
 			if !plain {
 				g.reads = true
@@ -144,7 +148,7 @@ func (f *File) reach(located []chatmd.Located, from *sources) (problems chatmd.E
 				problems = append(problems, &chatmd.Error{File: f.doc().Name, Line: l.Line, Column: l.Column, Message: unasked, Hint: unaskedHint})
 			}
 		}
-		for _, site := range reach.Sites(l.Item, from.isReference) {
+		for _, site := range reach.Sites(l.Item, func(address string) bool { return known[address] || from.isReference(address) }) {
 			g.wants(trust.Power{Kind: trust.Loads, What: site}, at)
 		}
 	}

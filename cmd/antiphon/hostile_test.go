@@ -4,6 +4,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +19,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/item"
 )
 
 // stolen is the text of what no hostile file may show or send.
@@ -38,7 +42,7 @@ type hostileCase struct {
 }
 
 // newHostile lays out one file of testdata/hostile.
-func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hostileCase {
+func newHostile(t *testing.T, path string, w world) *hostileCase {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -47,16 +51,16 @@ func newHostile(t *testing.T, path, home, evil string, asked *atomic.Int64) *hos
 	archive := txtar.Parse(data)
 	dir := t.TempDir()
 	attempt, seen, _ := strings.Cut(strings.TrimSpace(string(archive.Comment)), "\nSeen: ")
-	h := &hostileCase{path: path, attempt: attempt, seen: seen, dir: dir, evil: asked}
+	h := &hostileCase{path: path, attempt: attempt, seen: seen, dir: dir, evil: w.asked}
 	h.work, h.mark = filepath.Join(dir, "work"), filepath.Join(dir, "mark")
-	h.env = []string{"OPENAI_API_KEY=" + testKey, "OPENAI_BASE_URL=http://127.0.0.1:9/v1", "MY_ID=" + stolen + "-id", "MY_TOKEN=" + stolen + "-token",
-		"HOME=" + home, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
+	h.env = []string{"OPENAI_API_KEY=" + testKey, "OPENAI_BASE_URL=" + w.endpoint, "MY_ID=" + stolen + "-id", "MY_TOKEN=" + stolen + "-token",
+		"HOME=" + w.home, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
 	outside := filepath.Join(dir, "outside")
-	at, err := url.Parse(evil)
+	at, err := url.Parse(w.evil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	words := strings.NewReplacer("{{PID}}", strconv.Itoa(os.Getpid()), "{{MARK}}", h.mark, "{{EVIL}}", evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
+	words := strings.NewReplacer("{{PID}}", strconv.Itoa(os.Getpid()), "{{MARK}}", h.mark, "{{EVIL}}", w.evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(w.evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
 	for _, folder := range []string{h.work, outside} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
 			t.Fatal(err)
@@ -138,16 +142,23 @@ func hostileFiles(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	paths, err := filepath.Glob(filepath.Join(here, "testdata", "hostile", "*.txtar"))
-	if err != nil || len(paths) < 170 {
+	if err != nil || len(paths) < 175 {
 		t.Fatalf("%d hostile files, %v", len(paths), err)
 	}
 	return paths
 }
 
-// hostileWorld makes a home folder with secrets and the stranger's host.
-func hostileWorld(t *testing.T) (home, evil string, asked *atomic.Int64) {
+// world is what hostile files attack.
+type world struct {
+	home     string        // a folder with secrets
+	evil     string        // the address of the stranger's host
+	asked    *atomic.Int64 // requests to it
+	endpoint string        // the person's, which fetches what a request makes it fetch
+}
+
+func newWorld(t *testing.T) world {
 	t.Helper()
-	home, asked = t.TempDir(), new(atomic.Int64)
+	home, asked := t.TempDir(), new(atomic.Int64)
 	t.Setenv("HOME", home)
 	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
 		t.Fatal(err)
@@ -156,7 +167,42 @@ func hostileWorld(t *testing.T) (home, evil string, asked *atomic.Int64) {
 	write(t, filepath.Join(home, "notes.txt"), stolen+"\n")
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	t.Cleanup(srv.Close)
-	return home, srv.URL, asked
+	return world{home, srv.URL, asked, fetching(t, srv.URL)}
+}
+
+// fetching starts the endpoint that the person configured. It fetches whatever address a request has, as servers with images, files and
+// MCP servers do, so that what a file makes it fetch arrives at the stranger's host.
+func fetching(t *testing.T, evil string) string {
+	t.Helper()
+	srv := agenttest.NewServer(t)
+	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
+		var body any
+		_ = json.Unmarshal(r.Body, &body) // a request without one has no address
+		fetch(body, "", evil)
+		return agenttest.Completed(item.Assistant("Hello."))
+	})
+	return srv.URL + "/v1"
+}
+
+// fetch fetches the texts of a JSON value that are addresses of the stranger, unless their member is for people to read.
+func fetch(value any, member, evil string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			fetch(inner, name, evil)
+		}
+	case []any:
+		for _, inner := range v {
+			fetch(inner, member, evil)
+		}
+	case string:
+		if !strings.HasPrefix(strings.TrimSpace(v), evil) || slices.Contains([]string{"text", "content", "instructions", "input", "arguments", "output", "description"}, member) {
+			return
+		}
+		if resp, err := http.Get(strings.TrimSpace(v)); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
 }
 
 // K1: the attempts of testdata/hostile are real. With all agreements that a person can give
@@ -164,9 +210,9 @@ func hostileWorld(t *testing.T) (home, evil string, asked *atomic.Int64) {
 // would see it; or the person is asked about it; or the program says of it what the file
 // tells in a line "Seen: TEXT". A file of which none is true attempts nothing.
 func TestHostileFilesAreReal(t *testing.T) {
-	home, evil, asked := hostileWorld(t)
+	world := newWorld(t)
 	for _, path := range hostileFiles(t) {
-		h := newHostile(t, path, home, evil, asked)
+		h := newHostile(t, path, world)
 		t.Chdir(h.work) // some of them write there
 		works, said := h.agreed(t)
 		questions := strings.Contains(said, "is not trusted yet. It\n")
@@ -222,14 +268,14 @@ func (h *hostileCase) agreed(t *testing.T) (works bool, said string) {
 // what it is and no other: even a person's agreement does not lead to the stranger's host.
 func TestHostileHostsAreNotMisread(t *testing.T) {
 	paths := hostileFiles(t)
-	home, evil, asked := hostileWorld(t)
+	world := newWorld(t)
 	tried := 0
 	for _, path := range paths {
 		if !strings.HasPrefix(filepath.Base(path), "host-") {
 			continue
 		}
 		tried++
-		h := newHostile(t, path, home, evil, asked)
+		h := newHostile(t, path, world)
 		t.Chdir(h.work)
 		h.try(t, "run FILE --trust")
 	}
@@ -245,10 +291,10 @@ func TestHostileHostsAreNotMisread(t *testing.T) {
 // are more than 4000 commands. ANTIPHON_PAIRS=all tries all, in .ci/run.
 func TestHostileFiles(t *testing.T) {
 	paths := hostileFiles(t)
-	home, evil, asked := hostileWorld(t)
+	world := newWorld(t)
 	for n, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			h := newHostile(t, path, home, evil, asked)
+			h := newHostile(t, path, world)
 			if !strings.HasPrefix(h.attempt, "Attempt: ") {
 				t.Errorf("%s does not say what it attempts", path)
 			}

@@ -7,9 +7,8 @@
 package reach
 
 import (
-	"errors"
-	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -207,69 +206,140 @@ func Sites(it item.Item, read func(address string) bool) (sites []string) {
 	return sites
 }
 
-// URLs returns the values of the members of a JSON value whose name ends in _url, and of those called
-// file_data, at any depth and in lists, and of the member url of those that are objects. Data is none. Names are
-// compared without case, as some servers do. One that is "" stands for what cannot be read.
-func URLs(raw string) (list []string) {
-	if lower := strings.ToLower(raw); !strings.Contains(lower, "_url") && !strings.Contains(lower, fileData) && !strings.Contains(raw, `\u`) {
+// URLs returns the addresses in a JSON value from which an endpoint may fetch, at any depth and in lists: the values of members whose
+// name says so (image_url, file_data, uri, href), and every other text that is an address as a whole and is not for people or the model
+// to read, because items and parts of later versions may call an address what they like. What a reply cites is none, nor is data.
+// Names are compared without case, as some servers do. One that is "" stands for what cannot be read.
+func URLs(raw string) []string {
+	if lower := strings.ToLower(raw); !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
 		return nil
 	}
 	// A text may have half a character; the name of a member that has one could be taken for any.
-	d := jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	named := make([]string, 1) // the name of the member that each open value belongs to
-	name, isName := "", false
-	for {
-		if kind, n := d.StackIndex(d.StackDepth()); kind == '{' {
-			isName = n%2 == 0
-		} else {
-			isName = false
+	w := walk{d: jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	if !w.value("", false) {
+		w.list = append(w.list, "")
+	}
+	return w.list
+}
+
+// signs are in small letters; a text without any of them has no address.
+var signs = []string{"url", "uri", "href", "src", fileData, "//", `\/`, `\u`, "http:", "https:", "file:"}
+
+// A walk collects the addresses of a JSON value.
+type walk struct {
+	d    *jsontext.Decoder
+	list []string
+}
+
+// value reads the value of a member, and reports whether it can be read. Below free members, as in the schema of a function, only
+// those whose name says so are addresses.
+func (w *walk) value(member string, free bool) bool {
+	t, err := w.d.ReadToken()
+	if err != nil {
+		return false
+	}
+	switch t.Kind() {
+	case '[':
+		for w.d.PeekKind() > 0 && w.d.PeekKind() != ']' {
+			if !w.value(member, free) {
+				return false
+			}
 		}
-		t, err := d.ReadToken()
+	case '{':
+		return w.object(member, free)
+	case '"':
+		w.text(member, t.String(), free)
+		return true
+	default:
+		return true
+	}
+	_, err = w.d.ReadToken()
+	return err == nil
+}
+
+// object reads the rest of an object. Its member url is an address, unless its type says that it is a citation.
+func (w *walk) object(member string, free bool) bool {
+	var urls, types []string
+	for w.d.PeekKind() == '"' {
+		t, err := w.d.ReadToken()
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				list = append(list, "")
-			}
-			return list
+			return false
 		}
-		switch t.Kind() {
-		case '{', '[':
-			named = append(named, name)
-			if t.Kind() == '{' {
-				name = ""
-			}
-		case '}', ']':
-			name = named[len(named)-1] // a list goes on
-			named = named[:len(named)-1]
-		case '"':
-			if isName {
-				if name = strings.ToLower(t.String()); strings.ContainsRune(name, utf8.RuneError) {
-					list = append(list, "")
-				}
-				continue
-			}
-			of := name
-			if outer := named[len(named)-1]; name == "url" {
-				of = outer
-			}
-			if v := t.String(); isFetched(of, v) {
-				list = append(list, v)
-			}
+		name := strings.ToLower(t.String())
+		if strings.ContainsRune(name, utf8.RuneError) {
+			w.list = append(w.list, "")
 		}
+		if w.d.PeekKind() != '"' || name != "url" && name != "type" {
+			if !w.value(name, free || slices.Contains(freeMembers, name)) {
+				return false
+			}
+			continue
+		}
+		if t, err = w.d.ReadToken(); err != nil {
+			return false
+		}
+		if name == "url" {
+			urls = append(urls, t.String())
+		} else {
+			types = append(types, t.String())
+		}
+	}
+	for _, u := range urls {
+		if named(member) || !free && (len(types) != 1 || !slices.Contains(citations, types[0])) {
+			w.text("image_url", u, free)
+		}
+	}
+	_, err := w.d.ReadToken()
+	return err == nil
+}
+
+// text adds the value of a member if it is an address.
+func (w *walk) text(member, value string, free bool) {
+	is := named(member)
+	switch {
+	case value == "", strings.EqualFold(value[:min(len(value), len("data:"))], "data:"):
+		return
+	case member == fileData:
+		is = !isBase64(value) && !item.HasHeld(value)
+	case !is && !free && !slices.Contains(wordMembers, member):
+		is = isAddress(value)
+	}
+	if is {
+		w.list = append(w.list, value)
 	}
 }
 
 // fileData is a member that holds data, for which some servers accept an address.
 const fileData = "file_data"
 
-// isFetched reports whether an endpoint may fetch the value of a member.
-func isFetched(member, value string) bool {
-	switch {
-	case value == "", strings.EqualFold(value[:min(len(value), len("data:"))], "data:"):
-		return false
-	case member == fileData:
-		return !isBase64(value) && !item.HasHeld(value)
+var (
+	// citations are the types of objects whose member url says where something was found.
+	citations = []string{"url_citation", "url", "open_page", "find_in_page", "search"}
+	// freeMembers hold what people choose, for which no server has a meaning of its own.
+	freeMembers = []string{"parameters", "input_schema", "output_schema", "schema", "attributes", "metadata"}
+	// wordMembers hold texts to read or to run at the client, which may consist of an address.
+	wordMembers = []string{
+		"text", "content", "input", "output", "arguments", "instructions", "refusal", "reasoning", "name", "title", "description", "query", "queries",
+		"code", "logs", "command", "commands", "stdout", "stderr", "diff", "pattern", "definition", "error", "message", "reason", "url",
 	}
-	return strings.HasSuffix(member, "_url")
+)
+
+// named reports whether the name of a member, in small letters, says that it holds an address. That of url is judged with its object.
+func named(member string) bool {
+	return member == "src" || strings.HasSuffix(member, "uri") || strings.HasSuffix(member, "href") || strings.HasSuffix(member, "url") && member != "url"
+}
+
+// isAddress reports whether a text begins with a scheme, or with a host after two slashes, as addresses do.
+func isAddress(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	scheme, rest, found := strings.Cut(text, ":")
+	switch {
+	case strings.HasPrefix(text, "//") && len(text) > 2:
+		return !strings.ContainsAny(text, " \n")
+	case !found || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "":
+		return false
+	}
+	return strings.HasPrefix(rest, "//") || scheme == "http" || scheme == "https" || scheme == "file"
 }
 
 // isBase64 reports whether a text is data in base64, and not a path that could be taken for it. Data
