@@ -485,8 +485,12 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 	i.made = append(i.made, id)
 	i.title = info.Title
 	// The path and the owner in the file are ignored.
-	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: info.Tags}))
+	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: append(slices.Clone(info.Tags), UnfinishedImport)}))
 }
+
+// UnfinishedImport is the tag of a session while it is imported. If the import is killed, what is left of it keeps the tag, and has no
+// name.
+const UnfinishedImport = "unfinished-import"
 
 // call names the session when it is complete, so that a run cannot continue the
 // remains of an import that was killed.
@@ -500,18 +504,20 @@ func (i *importer) call(ctx context.Context) error {
 			return err
 		}
 	}
-	if i.name == "" {
-		return nil
-	}
-	err := i.store.Rename(ctx, i.made[0], i.name)
-	if errors.Is(err, session.ErrExists) {
-		whose := "of the same file"
-		if i.path == "" {
-			whose = "that belongs to no agent"
+	if i.name != "" {
+		err := i.store.Rename(ctx, i.made[0], i.name)
+		if errors.Is(err, session.ErrExists) {
+			whose := "of the same file"
+			if i.path == "" {
+				whose = "that belongs to no agent"
+			}
+			return invalid("session %q %s exists already; give another name", i.name, whose)
 		}
-		return invalid("session %q %s exists already; give another name", i.name, whose)
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return i.store.Label(ctx, i.made[0], session.Labels{Untag: []string{UnfinishedImport}})
 }
 
 // renamedID returns the new id of a nested session of the file. Ids of nested

@@ -5,6 +5,8 @@ package host_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"slices"
@@ -108,6 +110,37 @@ func TestImportAsksFirst(t *testing.T) {
 				t.Errorf("asked %d times, %d sessions, %v", asked, sessions(), err)
 			}
 		})
+	}
+}
+
+// killedStore is one whose process dies when an import has made its session.
+type killedStore struct{ *memstore.Store }
+
+var errKilled = errors.New("killed")
+
+func (killedStore) Append(context.Context, string, int64, []session.Entry) error { return errKilled }
+func (killedStore) Delete(context.Context, string) error                         { return errKilled }
+
+// What an import leaves that was killed says what it is; a session that was imported whole does not.
+func TestKilledImportIsNamed(t *testing.T) {
+	in := new(memstore.DB).Open(memstore.Options{})
+	file := exported(t, item.User("hi"))
+	if _, err := (host.Import{Store: killedStore{in}, Name: "talk"}).Lines(t.Context(), "x.jsonl", strings.NewReader(file)); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	if _, err := (host.Import{Store: in, Name: "talk"}).Lines(t.Context(), "x.jsonl", strings.NewReader(file)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for info, err := range in.List(t.Context(), session.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprint(info.Name, info.Tags))
+	}
+	slices.Sort(got)
+	if want := []string{"[" + host.UnfinishedImport + "]", "talk[]"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
