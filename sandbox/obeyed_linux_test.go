@@ -30,7 +30,7 @@ cd ../..; rm -rf workspace; git clone -q outside/origin workspace; cd workspace
 git submodule --quiet add ../outside/origin sub 2>/dev/null || git submodule --quiet add "$PWD/../outside/origin" sub
 git commit -qm sub; git worktree add -q linked 2>/dev/null; git clone -q ../outside/origin deep/er/own
 mkdir .vscode; echo '{}' > .vscode/tasks.json; echo true > .envrc; cp -r ../outside/origin shared; rm -rf shared/.git
-git config core.hooksPath tools/hooks; mkdir -p tools/hooks .hg deep/er/.hg; echo '[paths]' > .hg/hgrc; mkdir mise; echo > mise/config.toml
+git config core.hooksPath tools/hooks; mkdir -p tools/hooks .hg deep/er/.hg .sl .jj/repo/store; printf '%%include ../shared.rc\n[paths]\n' > .hg/hgrc; echo > shared.rc; mkdir mise; echo > mise/config.toml
 `
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Dir, cmd.Env = g.dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + g.path("home")}
@@ -65,16 +65,19 @@ var plants = map[string]string{
 	"echo evil > linked/.git":                                                           "linked/.git",
 	"echo evil > .git/worktrees/linked/commondir":                                       ".git/worktrees/linked/commondir",
 	"mv .git/worktrees/linked l; mkdir .git/worktrees/linked; echo x > .git/worktrees/linked/commondir": ".git/worktrees/linked/commondir",
-	"echo evil > deep/er/own/.git/hooks/x":                 "deep/er/own/.git/hooks/x",
-	"echo evil > deep/er/own/.git/config":                  "deep/er/own/.git/config",
-	"echo evil > tools/hooks/x":                            "tools/hooks/x",
-	"echo evil > .vscode/tasks.json":                       ".vscode/tasks.json",
-	"echo evil > .envrc":                                   ".envrc",
-	"rm -f .envrc; echo evil > .envrc":                     ".envrc",
-	"mv mise m; mkdir mise; echo evil > mise/config.toml":  "mise/config.toml",
-	"echo evil >> .hg/hgrc":                                ".hg/hgrc",
-	"mv .hg h; mkdir .hg; echo evil > .hg/hgrc":            ".hg/hgrc",
-	"rm -f deep/er/.hg/hgrc; echo evil > deep/er/.hg/hgrc": "deep/er/.hg/hgrc", // it was not there
+	"echo evil > deep/er/own/.git/hooks/x":                                 "deep/er/own/.git/hooks/x",
+	"echo evil > deep/er/own/.git/config":                                  "deep/er/own/.git/config",
+	"echo evil > tools/hooks/x":                                            "tools/hooks/x",
+	"echo evil > .vscode/tasks.json":                                       ".vscode/tasks.json",
+	"echo evil > .envrc":                                                   ".envrc",
+	"rm -f .envrc; echo evil > .envrc":                                     ".envrc",
+	"mv mise m; mkdir mise; echo evil > mise/config.toml":                  "mise/config.toml",
+	"echo evil >> .hg/hgrc":                                                ".hg/hgrc",
+	"mv .hg h; mkdir .hg; echo evil > .hg/hgrc":                            ".hg/hgrc",
+	"echo evil >> shared.rc":                                               "shared.rc",
+	"rm -f .sl/config; echo evil > .sl/config":                             ".sl/config", // it was not there
+	"rm -rf .jj/repo; mkdir -p .jj/repo; echo evil > .jj/repo/config.toml": ".jj/repo/config.toml",
+	"rm -f deep/er/.hg/hgrc; echo evil > deep/er/.hg/hgrc":                 "deep/er/.hg/hgrc", // it was not there
 }
 
 // TestNothingIsPlanted proves that a program that may write in a workspace cannot change

@@ -81,10 +81,10 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 		name := e.Name()
 		lower := strings.ToLower(name)
 		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != ""
-		if own || lower == ".hg" {
+		if own || ofOthers[lower] != nil {
 			l.obeyed = append(l.obeyed, name)
 		}
-		if !own && e.IsDir() && name != "node_modules" { // .hg may hold repositories of patches
+		if !own && e.IsDir() && name != "node_modules" { // .hg may hold repositories of patches, and .jj one of git
 			l.folders = append(l.folders, filepath.Join(dir, name))
 		}
 		if name == "HEAD" || e.IsDir() && (name == "objects" || name == "refs") {

@@ -25,7 +25,7 @@ var files = []string{
 
 // folders are folders with all that is in them.
 var folders = []string{
-	".git", ".hg", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
+	".git", ".hg", ".sl", ".jj", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
 	".mise", ".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
 	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
 }
@@ -49,10 +49,7 @@ func Name(path string) string {
 	}
 	for i, name := range names {
 		name, _, _ = strings.Cut(name, ":")
-		if name = strings.TrimRight(alike.Replace(name), ". "); name == "git~1" {
-			name = ".git"
-		}
-		names[i] = name
+		names[i] = long(strings.TrimRight(alike.Replace(name), ". "), i == len(names)-1)
 	}
 	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
 		return names[n-1]
@@ -84,6 +81,53 @@ func ofMise(folder, name string) string {
 		return ".config/mise"
 	}
 	return ""
+}
+
+// shortName matches a name that NTFS makes beside a long one: at most six characters, a number, three of the extension.
+var shortName = lazyregexp.New(`^([^~.]{1,6})~([1-9])(\.[^.]{1,3})?$`)
+
+// long returns the name of the lists for which a short name of NTFS may stand, or the name itself. That of a file is the last of a path.
+func long(name string, last bool) string {
+	found := shortName.FindStringSubmatch(name)
+	if found == nil {
+		return name
+	}
+	lists := [][]string{folders}
+	if last {
+		lists = append(lists, files)
+	}
+	for _, list := range lists {
+		for _, path := range list {
+			for of := range strings.SplitSeq(strings.ToLower(path), "/") {
+				if isShort(of, found[1], found[3]) {
+					return of
+				}
+			}
+		}
+	}
+	switch {
+	case found[3] == ".tom" && found[1] == "config":
+		return "config.toml"
+	case found[3] == ".tom" && strings.HasPrefix(found[1], "mise"):
+		return "mise.*.toml"
+	}
+	return name
+}
+
+// isShort reports whether a short name, without its number, may stand for a name: it begins as that does, or as its first two
+// characters and four hexadecimal digits if many names begin alike.
+func isShort(of, short, extension string) bool {
+	base, ext := strings.TrimLeft(of, "."), ""
+	if dot := strings.LastIndexByte(base, '.'); dot >= 0 {
+		base, ext = base[:dot], base[dot:]
+	}
+	base = strings.ReplaceAll(base, ".", "")
+	if of == base && len(base) <= 8 || ext[:min(len(ext), 4)] != extension {
+		return false
+	}
+	two := base[:min(len(base), 2)]
+	hashed := len(short) == len(two)+4 && strings.HasPrefix(short, two) && strings.Trim(short[len(two):], "0123456789abcdef") == ""
+	return short == base[:min(len(base), 6)] || hashed
 }
 
 // alike replaces the characters that HFS+ ignores, and a letter that is a small s where case is ignored.

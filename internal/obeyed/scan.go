@@ -37,11 +37,11 @@ type Scan struct {
 type kind int
 
 const (
-	whole     kind = iota // a file, or a folder with all that is in it
-	settings              // a configuration of git
-	hooks                 // a folder with hooks of git
-	pointer               // a file that says where the repository is
-	mercurial             // a configuration of Mercurial, or a file that says where there is one
+	whole    kind = iota // a file, or a folder with all that is in it
+	settings             // a configuration of git
+	hooks                // a folder with hooks of git
+	pointer              // a file that says where the repository is
+	others               // a configuration of Mercurial, Sapling or Jujutsu, or a file that says where there is one
 )
 
 // marked is what was at a place.
@@ -86,7 +86,7 @@ func (s *Scan) Absent() (list []string) {
 // usesWorktreeConfig matches the setting by which git obeys the files config.worktree.
 var usesWorktreeConfig = lazyregexp.New(`(?im)^\s*(\[[^\]]*\]\s*)?worktreeconfig\s*=\s*true`)
 
-// Complete makes what git and Mercurial obey in the repositories and what is not there, empty,
+// Complete makes what git and programs like it obey in the repositories and what is not there, empty,
 // so that it can be kept from changing: they do not tell an empty folder for hooks, or an empty
 // configuration, from none. It returns the paths.
 func (s *Scan) Complete() (made []string) {
@@ -97,9 +97,9 @@ func (s *Scan) Complete() (made []string) {
 				made = append(made, path)
 			}
 		}
-		for _, name := range ofMercurial {
+		for _, name := range ofOthers[strings.ToLower(filepath.Base(dir))] {
 			path := filepath.Join(dir, name)
-			if m, known := s.marks[path]; known && m.kind == mercurial && m.stamp == "" && name != sharedPath && empty(path) {
+			if m, known := s.marks[path]; known && m.kind == others && m.stamp == "" && !points(path) && empty(path) {
 				made = append(made, path)
 			}
 		}
@@ -138,8 +138,8 @@ func (s *Scan) folder(dir string) []string {
 		switch strings.ToLower(name) {
 		case ".git":
 			s.git(path)
-		case ".hg":
-			s.mercurial(path)
+		case ".hg", ".sl", ".jj":
+			s.others(path, ofOthers[strings.ToLower(name)])
 		default:
 			s.mark(path, whole)
 			if project(path) != dir {
@@ -293,7 +293,7 @@ func (s *Scan) mark(path string, k kind) {
 	switch {
 	case strings.HasPrefix(m.stamp, "l"):
 		m.text = "a link: " + m.stamp
-	case k == settings, k == pointer, k == mercurial:
+	case k == settings, k == pointer, k == others:
 		m.text = read(path, m.stamp)
 	}
 	s.marks[path] = m
@@ -376,9 +376,9 @@ func (s *Scan) Since() (list []string) {
 				}
 				list = append(list, path+" "+made+": it tells git which settings and hooks to use")
 			}
-		case mercurial:
+		case others:
 			if newHgrc(path, before, m) {
-				list = append(list, path+" "+made+": Mercurial obeys it")
+				list = append(list, path+" "+made+": "+programOf(path)+" obeys it")
 			}
 		case whole:
 			if m.stamp == "" {

@@ -76,6 +76,12 @@ func TestSince(t *testing.T) {
 		"mkdir .hg; printf '[hooks]\\nupdate = evil\\n' > .hg/hgrc":                                                                               "/.hg/hgrc is new: Mercurial",
 		"mkdir .hg; printf '# x\\r[hooks]\\rupdate = evil\\n' > .hg/hgrc":                                                                         "/.hg/hgrc is new",
 		"mkdir .hg; echo '%include ../evil' > .hg/hgrc-not-shared":                                                                                "/.hg/hgrc-not-shared is new",
+		"mkdir .sl; printf '[hooks]\\nupdate = evil\\n' > .sl/config":                                                                             "/.sl/config is new: Sapling",
+		"mkdir .sl; echo ../e > .sl/sharedpath":                                                                                                   "/.sl/sharedpath is new: Sapling",
+		"mkdir -p .jj/repo; echo '[signing]' > .jj/repo/config.toml":                                                                              "/.jj/repo/config.toml is new: Jujutsu",
+		"mkdir .jj; echo ../e > .jj/repo":                                                                                                         "/.jj/repo is new: Jujutsu",
+		"mkdir -p .jj/repo/store; printf ../../../e > .jj/repo/store/git_target":                                                                  "/.jj/repo/store/git_target is new",
+		"mkdir -p .jj/repo/store; printf ../../../.git > .jj/repo/store/git_target":                                                               "",
 		"mkdir -p a/.hg; echo '#evil' > a/.hg/sharedpath":                                                                                         "/a/.hg/sharedpath is new",
 		"mkdir .hg; mkfifo .hg/hgrc":                                                                                                              "/.hg/hgrc is new",
 		"mkdir -p evil/.hg; echo '[hooks]' > evil/.hg/hgrc; ln -s evil/.hg .hg":                                                                   "/evil/.hg/hgrc is new",
@@ -92,21 +98,37 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// What a configuration of Mercurial includes is obeyed as well, also by what it includes.
+func TestIncluded(t *testing.T) {
+	dir, run := workspace(t)
+	run(`mkdir .hg; printf '[ui]\n%%include ../shared.rc\n%%include ../missing.rc\n%%include /etc/hgrc\n' > .hg/hgrc; echo '%include more/other.rc' > shared.rc; mkdir more; echo '[paths]' > more/other.rc`)
+	s := Look([]string{dir})
+	for _, name := range []string{"shared.rc", "more/other.rc"} {
+		if !slices.Contains(s.Fixed, filepath.Join(dir, name)) {
+			t.Errorf("%s can be changed", name)
+		}
+	}
+	run("echo '[hooks]' > missing.rc; echo '[hooks]' >> more/other.rc")
+	if got := strings.Join(s.Since(), "\n"); !strings.Contains(got, "/missing.rc is new: Mercurial") || !strings.Contains(got, "/more/other.rc was changed") {
+		t.Error(got)
+	}
+}
+
 // TestLook proves what a scan finds, also through settings that name further files, and
 // that it makes what is missing in a repository.
 func TestLook(t *testing.T) {
 	dir, run := workspace(t)
 	run(`git init -q; rm -r .git/hooks; git config core.hooksPath .githooks; git config include.path ../shared.config; git config extensions.worktreeConfig true
-echo > shared.config; mkdir -p .githooks .vscode .hg/store b/.hg .config/mise mise; echo > .hg/hgrc; echo > .hg/sharedpath; echo > mise/config.toml; echo > mise.local.toml; echo > mise/x; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
+echo > shared.config; mkdir -p .githooks .vscode .hg/store b/.hg .sl c/.jj/repo/store .config/mise mise; echo > .hg/hgrc; echo > .hg/sharedpath; echo > mise/config.toml; echo > mise.local.toml; echo > mise/x; echo > .envrc; mkdir -p node_modules/x; git init -q node_modules/x; git init -q a/b; ln -s a link; git commit -q --allow-empty -m x; git worktree add -q tree`)
 	s := Look([]string{dir}, filepath.Join(dir, "agent.md"), "/elsewhere")
 	made := s.Complete()
 	var got []string
 	for _, path := range slices.Concat(s.Fixed, []string{"pinned:"}, s.Pinned) {
 		got = append(got, strings.TrimPrefix(path, dir+"/"))
 	}
-	const want = ".config/mise .envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .vscode " +
-		"a/b/.git/config a/b/.git/hooks b/.hg/hgrc b/.hg/hgrc-not-shared mise.local.toml mise/config.toml shared.config tree/.git " +
-		"pinned: .config .git .git/worktrees .git/worktrees/tree .hg a/b/.git b/.hg mise"
+	const want = ".config/mise .envrc .git/config .git/config.worktree .git/hooks .git/worktrees/tree/commondir .git/worktrees/tree/config.worktree .githooks .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .sl/config .sl/config-not-shared .vscode " +
+		"a/b/.git/config a/b/.git/hooks b/.hg/hgrc b/.hg/hgrc-not-shared c/.jj/repo/config.toml c/.jj/workspace-config.toml mise.local.toml mise/config.toml shared.config tree/.git " +
+		"pinned: .config .git .git/worktrees .git/worktrees/tree .hg .sl a/b/.git b/.hg c/.jj c/.jj/repo mise"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%s", got)
 	}
