@@ -48,12 +48,34 @@ func attachment(ctx context.Context, name string) (item.Part, error) {
 	case info.Size() > output.MaxFileBytes:
 		return nil, fmt.Errorf("it has more than %d MiB", output.MaxFileBytes>>20)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, errors.Unwrap(err)
+	return unlessEnded(ctx, func() (item.Part, error) { // a pipe waits for its writer
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, errors.Unwrap(err)
+		}
+		defer f.Close()
+		return contentOf(name, f)
+	})
+}
+
+// unlessEnded returns what read returns, or the cause of ctx if that ends before: read may wait for another program for ever.
+func unlessEnded[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
 	}
-	defer f.Close()
-	return contentOf(name, f)
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // contentOf returns what an open file holds as a part of a message.

@@ -66,7 +66,7 @@ func (d *document) lose(path, format string, args ...any) {
 
 // Run converts the conversation.
 func (c *convertCommand) Run(ctx context.Context, std stdio) error {
-	name, data, err := c.input(std)
+	name, data, err := c.input(ctx, std)
 	if err != nil {
 		return usage(err)
 	}
@@ -108,18 +108,21 @@ func explainForm(asked, form string, err error) error {
 // maxConverted is the size of the largest file that is converted.
 const maxConverted = 1 << 30
 
-func (c *convertCommand) input(std stdio) (name string, data []byte, err error) {
+func (c *convertCommand) input(ctx context.Context, std stdio) (name string, data []byte, err error) {
 	if c.File != "-" {
-		if info, err := os.Stat(c.File); err == nil && info.Mode().IsRegular() && info.Size() > maxConverted {
+		if info, err := os.Stat(c.File); err == nil && info.Mode().IsRegular() && info.Size() > maxConverted { // it is not read first
 			return "", nil, fmt.Errorf("%s is larger than %d MiB", c.File, maxConverted>>20)
 		}
-		data, err = os.ReadFile(c.File)
+		data, err = unlessEnded(ctx, func() ([]byte, error) { return readAtMost(c.File, maxConverted) })
 		return c.File, data, err
 	}
 	if show.IsTerminal(std.in) {
 		return "", nil, errors.New("give a file, or pipe something in")
 	}
-	data, err = io.ReadAll(std.in)
+	data, err = unlessEnded(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(std.in, maxConverted+1)) })
+	if err == nil && len(data) > maxConverted {
+		err = fmt.Errorf("standard input has more than %d MiB", maxConverted>>20)
+	}
 	return "-", data, err
 }
 

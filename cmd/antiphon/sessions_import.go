@@ -145,7 +145,7 @@ func (c *importCommand) input(ctx context.Context, std stdio) (f *os.File, name 
 		f, done, err = spooled(ctx, std, std.in)
 		return f, standardInput, done, err
 	}
-	if f, err = os.Open(c.File); err != nil {
+	if f, err = unlessEnded(ctx, func() (*os.File, error) { return os.Open(c.File) }); err != nil {
 		return nil, "", nil, err
 	}
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {

@@ -6,6 +6,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,5 +83,29 @@ func TestKeyIsNoPipe(t *testing.T) {
 	}
 	if o := program(t, "run", reader(t), "--rehearsal", "--session", "work", "--store", filepath.Join(dir, "s.db"), "--store-key", "file:"+pipe); o.code != exitUsage || !strings.Contains(o.err, "not a regular file") {
 		t.Errorf("exit code %d\n%s%s", o.code, o.out, o.err)
+	}
+}
+
+// A stop ends a command that waits for the writer of a pipe.
+func TestStopWhileAPipeWaits(t *testing.T) {
+	dir := t.TempDir()
+	pipe, agent := filepath.Join(dir, "pipe"), filepath.Join(dir, "a.md")
+	write(t, agent, "<config model=\"rehearsal\"/>\n<user>x</user>\n")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"run", agent, "-f", pipe}, {"convert", pipe}, {"sessions", "import", pipe, "--store", filepath.Join(dir, "s.db")}} {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan int)
+		go func() { ended <- run(ctx, args, nil, stdio{strings.NewReader(""), io.Discard, io.Discard}) }()
+		stop()
+		if code := <-ended; code == 0 {
+			t.Errorf("%q ends with 0", args)
+		}
+		f, err := os.OpenFile(pipe, os.O_RDWR, 0) // lets the reader go
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
 	}
 }
