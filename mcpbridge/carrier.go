@@ -144,7 +144,7 @@ func (c *carrier) tapped(resp *http.Response) io.Reader {
 	case resp.StatusCode >= 300:
 		return io.LimitReader(resp.Body, 64<<10)
 	case kind == "text/event-stream":
-		return newTapReader(resp.Body, limit, noticing(fixEvents(limit), c.changed))
+		return newTapReader(resp.Body, limit, noticing(paced(newMeter(), inEvents, fixEvents(limit)), c.changed))
 	case kind == "application/json":
 		resp.ContentLength = -1
 		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit, unread: &c.unread}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +49,8 @@ type link struct {
 	tools    []*listedTool
 	stale    bool // the server announced changed tools
 	listing  chan struct{}
+
+	relisting atomic.Bool // a goroutine will list the tools
 }
 
 // attempt is a start that callers wait for.
@@ -214,7 +217,9 @@ func (l *link) outdated() {
 // request itself.
 func (l *link) announced() {
 	l.outdated()
-	l.bridge.background(l.relistSoon)
+	if l.relisting.CompareAndSwap(false, true) { // one that waits is enough for all announcements until it begins
+		l.bridge.background(l.relistSoon)
+	}
 }
 
 // refresh lists the tools if they are known to have changed. It does not start a
@@ -233,7 +238,10 @@ func (l *link) refresh(ctx context.Context) error {
 
 // relistSoon is relist for the background. The next call that needs the tools lists
 // them again, and reports the error.
-func (l *link) relistSoon(ctx context.Context) { _ = l.relist(ctx) }
+func (l *link) relistSoon(ctx context.Context) {
+	defer l.relisting.Store(false)
+	_ = l.relist(ctx)
+}
 
 // relist lists the tools if they are stale, one listing at a time.
 func (l *link) relist(ctx context.Context) error {
@@ -242,6 +250,7 @@ func (l *link) relist(ctx context.Context) error {
 	select {
 	case l.listing <- struct{}{}:
 		defer func() { <-l.listing }()
+		l.relisting.Store(false) // what is announced from now on is listed again
 	case <-ctx.Done():
 		return &ServerError{Server: l.server.Name, Problem: "does not tell its tools", Err: errNoAnswer}
 	}
