@@ -11,10 +11,11 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/antiphon-go/antiphon/internal/private"
 )
 
 // Line is a line of a log.
@@ -42,7 +43,7 @@ func (l *Log) All() iter.Seq2[Line, error] {
 			yield(Line{}, errNoFile)
 			return
 		}
-		f, err := os.Open(l.path)
+		f, _, err := private.Open(l.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
