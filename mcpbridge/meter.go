@@ -15,8 +15,8 @@ import (
 // sends more than it may is read more slowly: its pipe or connection is full then, and it waits.
 const (
 	mostAtOnce   = 10_000 // messages that are read without a pause
-	mostInSecond = 5000 // messages a second, after them
-	mostInBatch  = 1000 // messages in one line, which older versions of the protocol have
+	mostInSecond = 5000   // messages a second, after them
+	mostInBatch  = 1000   // messages in one line, which older versions of the protocol have
 )
 
 // meter makes the reader of a server's messages wait. It is used by one goroutine.
