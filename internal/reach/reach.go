@@ -155,6 +155,9 @@ func Of(def item.Tool) item.Item {
 	return it
 }
 
+// separators are the characters that spellings of a member's name differ in.
+var separators = strings.NewReplacer("_", "", "-", "")
+
 // Unasked reports whether an item gives a tool to the model whose calls an endpoint makes without asking for
 // approval, or with other words than the API has for it.
 func Unasked(it item.Item) bool {
@@ -168,7 +171,7 @@ func Unasked(it item.Item) bool {
 		if kind != '{' || n%2 != 0 || t.Kind() != '"' {
 			continue
 		}
-		switch name := t.String(); strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name)) {
+		switch name := t.String(); strings.ToLower(separators.Replace(name)) {
 		case "requireapproval":
 			value, err := d.ReadValue()
 			if err != nil || name != "require_approval" || string(value) != string(item.ApprovalAlways) {
