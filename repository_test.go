@@ -60,6 +60,7 @@ var levels = map[string]int{
 	"internal/lease":           2,
 	"internal/memstore":        3, // test support, imported by tests alone
 	"session/sqlstore":         3,
+	"session/storetest":        3, // test support, imported by tests alone
 	"dialect":                  2,
 	"dialect/dialecttest":      3, // test support, imported by tests alone
 	"completions":              3,

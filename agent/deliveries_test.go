@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -541,7 +542,7 @@ func TestSayIsKept(t *testing.T) {
 	r := newRig(t, agenttest.Completed(call("c1", "echo", "one")), agenttest.Completed(item.Assistant("done")))
 	broken := errors.New("the process has died")
 	var dead bool
-	dying := agenttest.StepStore(r.store, func(s agenttest.Step) error {
+	dying := storetest.StepStore(r.store, func(s storetest.Step) error {
 		if dead && strings.HasPrefix(s.Name, "append/") {
 			return broken
 		}

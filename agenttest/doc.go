@@ -8,8 +8,6 @@
 // specifies, right or wrong, over HTTP and WebSockets ([Server]); middleware that
 // makes any other server fail in the same ways ([Wrap]); recordings of real
 // exchanges that can be played back; and a check for histories that an endpoint
-// would refuse. For stores and crashes it contains steps at which a store or its
-// database can fail or a process can end ([StepStore], [StepConnector]), a ledger of
-// tool calls ([CallLog]), checks of logs ([CheckLog], [CheckCalls]), and an auditor
-// that knows what a store must hold ([Auditor]).
+// would refuse. For crashes it contains a ledger of tool calls ([CallLog]) and checks of
+// logs ([CheckLog], [CheckCalls]). The tests of stores are in package storetest.
 package agenttest

@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 func filled(t *testing.T, store session.Store) *session.Session {
@@ -75,7 +75,7 @@ func TestForkAtAnyEntry(t *testing.T) {
 func TestForkAsksAtOnce(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		writes := 0
-		store := agenttest.StepStore(new(session.Memory), func(s agenttest.Step) error {
+		store := storetest.StepStore(new(session.Memory), func(s storetest.Step) error {
 			if !s.Done && s.Name != "load" {
 				writes++
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // quiet reports whether everything is done that anybody asked for.
@@ -35,7 +36,7 @@ func (w *world) quiet() bool {
 
 // verdict looks at what is left when all is quiet.
 func (w *world) verdict() {
-	var auditor agenttest.Auditor
+	var auditor storetest.Auditor
 	for _, r := range w.reports {
 		if err := auditor.Hear(r, nil); err != nil {
 			w.problem("%v", err)

@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/internal/lease"
 	"github.com/antiphon-go/antiphon/internal/memstore"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // defect is a fault that is planted on purpose, to show that the simulation finds it.
@@ -82,12 +82,12 @@ type simStore struct {
 	*memstore.Store
 	w      *world
 	p      *proc
-	report agenttest.StepFunc
+	report storetest.StepFunc
 }
 
 // Append implements [session.Store].
 func (s *simStore) Append(ctx context.Context, id string, after int64, entries []session.Entry) error {
-	step := agenttest.Step{Name: "append/entries", Session: id, After: after, Entries: entries}
+	step := storetest.Step{Name: "append/entries", Session: id, After: after, Entries: entries}
 	if err := s.report(step); err != nil {
 		return err
 	}

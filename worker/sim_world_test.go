@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/storetest"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -178,7 +179,7 @@ func (w *world) source() *rand.Rand { return rand.New(rand.NewPCG(w.r.Uint64(), 
 func (w *world) open(p *proc) *simStore {
 	report := new(bytes.Buffer)
 	w.reports = append(w.reports, report)
-	return &simStore{w: w, p: p, report: agenttest.Reporter(report), Store: w.db.Open(memstore.Options{
+	return &simStore{w: w, p: p, report: storetest.Reporter(report), Store: w.db.Open(memstore.Options{
 		Holder: p.name, Net: p.call, Lease: 6 * time.Second, Tell: func(must bool, news func()) {
 			if must || w.one(4) {
 				w.news(p, news)

@@ -28,12 +28,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // The store of these tests is an SQLite file whose writes are reported for the auditor. At
@@ -42,7 +42,7 @@ func init() {
 	store.Register(store.Driver{Scheme: "audited", Open: openAudited})
 }
 
-// steppedStore is what agenttest.StepStore returns for a store of package sqlstore.
+// steppedStore is what storetest.StepStore returns for a store of package sqlstore.
 type steppedStore interface {
 	session.Catalog
 	session.SubsessionStore
@@ -77,14 +77,14 @@ func openAudited(ctx context.Context, place string, o store.Options) (store.Stor
 		return nil, errors.Join(err, in.Close())
 	}
 	var steps atomic.Int64
-	die := func(agenttest.Step) error {
+	die := func(storetest.Step) error {
 		if left > 0 && steps.Add(1) == left {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 		return nil
 	}
-	stepped, ok := agenttest.StepStore(in, agenttest.Both(agenttest.Reporter(reports), die)).(steppedStore)
+	stepped, ok := storetest.StepStore(in, storetest.Both(storetest.Reporter(reports), die)).(steppedStore)
 	if !ok {
 		return nil, errors.Join(errors.New("the store lacks an interface"), in.Close())
 	}
@@ -600,7 +600,7 @@ func (k *killedServer) audit() {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	var auditor agenttest.Auditor
+	var auditor storetest.Auditor
 	files, err := filepath.Glob(k.file() + ".reports.*")
 	if err != nil {
 		t.Fatal(err)

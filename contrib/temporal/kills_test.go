@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // seed makes the kills of a test. A failure prints it.
@@ -73,7 +74,7 @@ func testKills(t *testing.T, place string) {
 	reports := []string{filepath.Join(dir, "report-0")}
 	report, err := os.Create(reports[0])
 	must(t, err)
-	w := &world{t: t, Engine: &Engine{Client: c, Store: agenttest.StepStore(store, agenttest.Reporter(report)).(session.Inbox), Queue: j.Queue, Prefix: j.Queue + "/"}}
+	w := &world{t: t, Engine: &Engine{Client: c, Store: storetest.StepStore(store, storetest.Reporter(report)).(session.Inbox), Queue: j.Queue, Prefix: j.Queue + "/"}}
 
 	// Two workers live at a time. Each life ends by a signal that nothing can catch.
 	var crew sync.WaitGroup
@@ -177,7 +178,7 @@ func testKills(t *testing.T, place string) {
 	}
 	end()
 
-	var auditor agenttest.Auditor
+	var auditor storetest.Auditor
 	for _, name := range reports {
 		f, err := os.Open(name)
 		must(t, err)

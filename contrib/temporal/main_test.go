@@ -33,6 +33,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/storetest"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -315,7 +316,7 @@ func work(text string) error {
 		return err
 	}
 	steps, mu := 0, sync.Mutex{}
-	die := func(s agenttest.Step) error {
+	die := func(s storetest.Step) error {
 		verb, _, _ := strings.Cut(s.Name, "/")
 		if verb != "append" && verb != "deliver" && verb != "lock" && verb != "unlock" {
 			return nil
@@ -331,7 +332,7 @@ func work(text string) error {
 		}
 		return nil
 	}
-	stepped := agenttest.StepStore(store, agenttest.Both(agenttest.Reporter(report), die)).(session.Inbox)
+	stepped := storetest.StepStore(store, storetest.Both(storetest.Reporter(report), die)).(session.Inbox)
 	ledger, err := agenttest.OpenLedger(j.Ledger)
 	if err != nil {
 		return err

@@ -6,13 +6,13 @@ package memstore_test
 import (
 	"testing"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/internal/memstore"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 func TestStore(t *testing.T) {
-	agenttest.TestStore(t, func(t *testing.T) session.Store {
+	storetest.TestStore(t, func(t *testing.T) session.Store {
 		s := new(memstore.DB).Open(memstore.Options{})
 		t.Cleanup(func() { _ = s.Close() })
 		return s

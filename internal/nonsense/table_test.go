@@ -41,6 +41,7 @@ import (
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/session/storetest"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/tool/output"
 	"github.com/antiphon-go/antiphon/tool/picture"
@@ -129,14 +130,8 @@ var functions = []function{
 	{"agenttest", "StartPlatform", agenttest.StartPlatform},
 	{"agenttest", "Replay", agenttest.Replay},
 	{"agenttest", "Record", agenttest.Record},
-	{"agenttest", "StepConnector", agenttest.StepConnector},
-	{"agenttest", "StepStore", agenttest.StepStore},
-	{"agenttest", "TestStore", agenttest.TestStore},
 	{"agenttest", "Trajectory", agenttest.Trajectory},
 	{"agenttest", "CheckTrajectory", agenttest.CheckTrajectory},
-	{"agenttest", "Reporter", agenttest.Reporter},
-	{"agenttest", "Both", agenttest.Both},
-	{"agenttest", "Fingerprint", agenttest.Fingerprint},
 	{"api", "WithNotes", api.WithNotes},
 	{"api", "NotesOf", api.NotesOf},
 	{"api", "ParseConversation", api.ParseConversation},
@@ -388,6 +383,12 @@ var functions = []function{
 	{"session/store", "Check", store.Check},
 	{"session/store", "Encrypted", store.Encrypted},
 	{"session/store", "As", store.As[session.Catalog]},
+	{"session/storetest", "StepConnector", storetest.StepConnector},
+	{"session/storetest", "StepStore", storetest.StepStore},
+	{"session/storetest", "TestStore", storetest.TestStore},
+	{"session/storetest", "Reporter", storetest.Reporter},
+	{"session/storetest", "Both", storetest.Both},
+	{"session/storetest", "Fingerprint", storetest.Fingerprint},
 	{"tool", "Computer", tool.Computer},
 	{"tool", "Deferred", tool.Deferred},
 	{"tool", "Callers", tool.Callers},
@@ -612,10 +613,6 @@ var types = []typ{
 	{"agenttest", reflect.TypeFor[agenttest.Platform]()},
 	{"agenttest", reflect.TypeFor[agenttest.Recorder]()},
 	{"agenttest", reflect.TypeFor[agenttest.Tape]()},
-	{"agenttest", reflect.TypeFor[agenttest.Step]()},
-	{"agenttest", reflect.TypeFor[agenttest.StepFunc]()},
-	{"agenttest", reflect.TypeFor[agenttest.Auditor]()},
-	{"agenttest", reflect.TypeFor[agenttest.AuditorCounts]()},
 	{"api", reflect.TypeFor[api.Accumulator]()},
 	{"api", reflect.TypeFor[api.Left]()},
 	{"api", reflect.TypeFor[api.Auditor]()},
@@ -1168,6 +1165,10 @@ var types = []typ{
 	{"session/store", reflect.TypeFor[store.PlaceError]()},
 	{"session/store", reflect.TypeFor[store.AbsentError]()},
 	{"session/store", reflect.TypeFor[store.Options]()},
+	{"session/storetest", reflect.TypeFor[storetest.Step]()},
+	{"session/storetest", reflect.TypeFor[storetest.StepFunc]()},
+	{"session/storetest", reflect.TypeFor[storetest.Auditor]()},
+	{"session/storetest", reflect.TypeFor[storetest.AuditorCounts]()},
 	{"tool", reflect.TypeFor[tool.ArgumentsError]()},
 	{"tool", reflect.TypeFor[tool.SchemaOwner]()},
 	{"tool", reflect.TypeFor[tool.NotYet]()},

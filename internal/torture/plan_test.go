@@ -10,12 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // plan says how a life ends. Whatever comes first does.
 type plan struct {
-	// Step is the beginning of a step's name, as agenttest.Step has it, and Nth
+	// Step is the beginning of a step's name, as storetest.Step has it, and Nth
 	// which of those that begin so.
 	Step string `json:"step,omitempty"`
 	Nth  int    `json:"nth,omitempty"`
@@ -94,7 +94,7 @@ type fate struct {
 var errInjected = errors.New("the test made this fail")
 
 // at is told of every step.
-func (f *fate) at(s agenttest.Step) error {
+func (f *fate) at(s storetest.Step) error {
 	name := s.String()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,4 +126,4 @@ func (f *fate) end(name string) {
 }
 
 // step is a step of the worker's own.
-func (f *fate) step(name string) { _ = f.at(agenttest.Step{Name: name}) }
+func (f *fate) step(name string) { _ = f.at(storetest.Step{Name: name}) }

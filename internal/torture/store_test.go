@@ -13,13 +13,13 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // openStore opens a store whose statements are steps. With pages, a SQLite
 // database can grow by so many. The clock is off by that much.
-func openStore(ctx context.Context, place string, pages int, off time.Duration, at agenttest.StepFunc) (*sqlstore.Store, error) {
+func openStore(ctx context.Context, place string, pages int, off time.Duration, at storetest.StepFunc) (*sqlstore.Store, error) {
 	options := sqlstore.Options{Now: func() time.Time { return time.Now().Add(off) }, Retry: time.Second}
 	if isPostgres(place) {
 		return sqlstore.OpenPostgres(ctx, with(place, "antiphon_unsafe", "fsync"), func(dsn string) (*sql.DB, error) {
@@ -42,9 +42,9 @@ func openStore(ctx context.Context, place string, pages int, off time.Duration, 
 	}, options)
 }
 
-func open(c driver.Connector, at agenttest.StepFunc) *sql.DB {
+func open(c driver.Connector, at storetest.StepFunc) *sql.DB {
 	if at != nil {
-		c = agenttest.StepConnector(c, at)
+		c = storetest.StepConnector(c, at)
 	}
 	return sql.OpenDB(c)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -72,7 +73,7 @@ func (w *scribe) run(ctx context.Context) error {
 	}
 	defer f.Close()
 	left := w.Kill
-	s, err := session.Open(ctx, agenttest.StepStore(store, func(step agenttest.Step) error {
+	s, err := session.Open(ctx, storetest.StepStore(store, func(step storetest.Step) error {
 		if strings.HasPrefix(step.String(), "append/") && w.Kill > 0 {
 			if left--; left == 0 {
 				die()

@@ -20,6 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // job is what a worker is told.
@@ -117,7 +118,7 @@ func (w *worker) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.store = agenttest.StepStore(store, agenttest.Both(agenttest.Reporter(w.out), w.fate.at))
+	w.store = storetest.StepStore(store, storetest.Both(storetest.Reporter(w.out), w.fate.at))
 	ledger, err := agenttest.OpenLedger(w.Ledger)
 	if err != nil {
 		return err

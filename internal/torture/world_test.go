@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/rehearsal"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // livesOfWorld is how many lives a world has, but for the last one, which is
@@ -38,7 +38,7 @@ type world struct {
 	model  *model
 	total  *tally
 
-	witness agenttest.Auditor
+	witness storetest.Auditor
 	mu      sync.Mutex
 	counts
 	killed  map[string]int

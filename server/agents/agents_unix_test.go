@@ -20,12 +20,12 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // fifo is a tool that runs until the test lets it end. running waits for it.
@@ -338,7 +338,7 @@ func TestGoesOnAfterAnswer(t *testing.T) {
 	var dead atomic.Bool
 	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
 		in := b.Store
-		b.Store = &steppedStore{agenttest.StepStore(in, func(s agenttest.Step) error {
+		b.Store = &steppedStore{storetest.StepStore(in, func(s storetest.Step) error {
 			if s.Done || !strings.HasPrefix(s.Name, "append/") {
 				return nil
 			}
@@ -415,7 +415,7 @@ func callOfForks(t *testing.T, before string) {
 	var dead atomic.Bool
 	w := serving(t, "<tool name=\"append_to_file\" approval=\"allow\"/>\n", script, func(b *agents.Backend) {
 		in := b.Store
-		b.Store = &steppedStore{agenttest.StepStore(in, func(s agenttest.Step) error {
+		b.Store = &steppedStore{storetest.StepStore(in, func(s storetest.Step) error {
 			n := slices.IndexFunc(s.Entries, func(e session.Entry) bool { return session.Kind(e.Body) == before })
 			if !s.Done && strings.HasPrefix(s.Name, "append/") && n >= 0 && !dead.Swap(true) && n > 0 {
 				if err := in.Append(context.Background(), s.Session, s.After, s.Entries[:n]); err != nil {

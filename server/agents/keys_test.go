@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // keyed sends a request for a response with a key.
@@ -227,7 +227,7 @@ func TestKeysApart(t *testing.T) {
 func TestKeyLost(t *testing.T) {
 	var in store.Store
 	var once sync.Once
-	other := func(s agenttest.Step) error {
+	other := func(s storetest.Step) error {
 		begins := func(e session.Entry) bool {
 			n, ok := e.Body.(session.Note)
 			return ok && n.Item.Type() == "antiphon:response"
@@ -254,7 +254,7 @@ func TestKeyLost(t *testing.T) {
 	}
 	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
 		in = b.Store
-		b.Store = &steppedStore{agenttest.StepStore(in, other).(wholeStore), in}
+		b.Store = &steppedStore{storetest.StepStore(in, other).(wholeStore), in}
 	})
 	code, text := w.keyed("k", `{"model":"it","input":"x"}`)
 	if code != http.StatusConflict {
@@ -275,7 +275,7 @@ func TestKeyLost(t *testing.T) {
 	}
 }
 
-// wholeStore is what agenttest.StepStore returns for a store of package sqlstore.
+// wholeStore is what storetest.StepStore returns for a store of package sqlstore.
 type wholeStore interface {
 	session.Catalog
 	session.SubsessionStore

@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // stepped is a store of sessions that tells its writes.
@@ -46,7 +47,7 @@ func (*stepped) Close() error  { return nil }
 
 func steps() *stepped {
 	s := new(stepped)
-	s.wholeStore = agenttest.StepStore(nil, func(st agenttest.Step) error {
+	s.wholeStore = storetest.StepStore(nil, func(st storetest.Step) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if verb, _, _ := strings.Cut(st.Name, "/"); st.Done && slices.Contains([]string{"append", "create", "fork", "archive", "delete"}, verb) {
@@ -151,7 +152,7 @@ type watched struct {
 }
 
 func old() *watched {
-	return &watched{wholeStore: agenttest.StepStore(nil, nil).(wholeStore), entries: map[string]int{}, locks: map[string]int{}}
+	return &watched{wholeStore: storetest.StepStore(nil, nil).(wholeStore), entries: map[string]int{}, locks: map[string]int{}}
 }
 
 func (*watched) Place() string { return "memory" }

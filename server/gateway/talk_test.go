@@ -18,6 +18,7 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session/store"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // leave stores a response in a conversation, as its server left it when it was killed: without
@@ -46,7 +47,7 @@ func leave(t *testing.T, in store.Store, output ...item.Item) {
 // failing is a store of sessions whose writes fail as the test says.
 func failing(fail func(verb string) error) *stepped {
 	s := new(stepped)
-	s.wholeStore = agenttest.StepStore(nil, func(st agenttest.Step) error {
+	s.wholeStore = storetest.StepStore(nil, func(st storetest.Step) error {
 		if verb, _, _ := strings.Cut(st.Name, "/"); !st.Done {
 			return fail(verb)
 		}

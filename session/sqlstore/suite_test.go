@@ -15,9 +15,9 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 func openSQLite(dsn string) (*sql.DB, error)   { return sql.Open("sqlite", dsn) }
@@ -111,7 +111,7 @@ func newPostgres(t testing.TB, dsn string) *sqlstore.Store {
 
 // The contract of stores, on a real file and on a real server.
 func TestStoreSQLite(t *testing.T) {
-	agenttest.TestStore(t, func(t *testing.T) session.Store {
+	storetest.TestStore(t, func(t *testing.T) session.Store {
 		s, _ := newSQLite(t)
 		return s
 	})
@@ -123,11 +123,11 @@ func TestStoreEncrypted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: runs the suite of TestStoreSQLite again, encrypted")
 	}
-	agenttest.TestStore(t, func(t *testing.T) session.Store {
+	storetest.TestStore(t, func(t *testing.T) session.Store {
 		return sealed(t, filepath.Join(t.TempDir(), "sessions.db"), sqlstore.NewSecret())
 	})
 }
 
 func TestStorePostgres(t *testing.T) {
-	agenttest.TestStore(t, func(t *testing.T) session.Store { return newPostgres(t, postgresDSN(t)) })
+	storetest.TestStore(t, func(t *testing.T) session.Store { return newPostgres(t, postgresDSN(t)) })
 }

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // The suite holds for any store; it tests the optional interfaces that a store has.
 func TestFolder(t *testing.T) {
-	agenttest.TestStore(t, func(t *testing.T) session.Store { return &Folder{dir: t.TempDir()} })
+	storetest.TestStore(t, func(t *testing.T) session.Store { return &Folder{dir: t.TempDir()} })
 }
 
 func TestStore(t *testing.T) {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agenttest_test
+package storetest_test
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 // A store can be made to fail at any step, to see what a program makes of it: here
@@ -19,7 +19,7 @@ import (
 func ExampleStepStore() {
 	ctx := context.Background()
 	memory := new(session.Memory)
-	full := agenttest.StepStore(memory, func(s agenttest.Step) error {
+	full := storetest.StepStore(memory, func(s storetest.Step) error {
 		fmt.Println(s)
 		if s.String() == "append/turn_started/before" {
 			return errors.New("the disk is full")

@@ -1,22 +1,22 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agenttest_test
+package storetest_test
 
 import (
 	"testing"
 
-	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/storetest"
 )
 
 func TestStoreMemory(t *testing.T) {
-	agenttest.TestStore(t, func(*testing.T) session.Store { return new(session.Memory) })
+	storetest.TestStore(t, func(*testing.T) session.Store { return new(session.Memory) })
 }
 
 // plain is a store that can do nothing besides.
 type plain struct{ session.Store }
 
 func TestStorePlain(t *testing.T) {
-	agenttest.TestStore(t, func(*testing.T) session.Store { return plain{new(session.Memory)} })
+	storetest.TestStore(t, func(*testing.T) session.Store { return plain{new(session.Memory)} })
 }

@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package agenttest
+package storetest
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // A statement is named by its first word and the table, such as sql/INSERT
 // entries/after. So a store can be stopped, or made to fail, inside a transaction:
 //
-//	db := sql.OpenDB(agenttest.StepConnector(connector, at))
+//	db := sql.OpenDB(storetest.StepConnector(connector, at))
 //
 // Its connections support the same optional interfaces as the connections of d.
 func StepConnector(d driver.Connector, at StepFunc) driver.Connector { return &stepConnector{d, at} }

@@ -7,22 +7,11 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
-
-// TestStore is what a test of a store calls.
-func ExampleTestStore() {
-	// func TestMyStore(t *testing.T) {
-	_ = func(t *testing.T) {
-		agenttest.TestStore(t, func(t *testing.T) session.Store {
-			return new(session.Memory) // and with t.Cleanup what closes it
-		})
-	}
-}
 
 // A judge that knows nothing of how a session decides tells what is wrong with a
 // log: here a call was started again though it had its output.
