@@ -297,6 +297,7 @@ func (p *Person) Width() int {
 // read nothing else must be able to say what each allows.
 type Answers []Choice
 
+// Choice is one answer: its letter, and what it does.
 type Choice struct{ Letter, Does string }
 
 // AnswersTo returns the answers to a question about a call of which rows are hidden.

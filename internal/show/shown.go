@@ -213,6 +213,7 @@ func (s *Shown) Whole(why string) string {
 // Look says how changed words are marked: not at all, by a row of carets below, or by colours.
 type Look int
 
+// The looks.
 const (
 	Unmarked Look = iota
 	Underlined
