@@ -65,7 +65,7 @@ func (c *askCommand) Run(ctx context.Context, std stdio, env environment) error 
 		if err != nil {
 			return err
 		}
-		run.File = file
+		run.File, run.builtIn = file, true
 	}
 	folder, err := folderTag()
 	if err != nil {

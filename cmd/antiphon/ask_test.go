@@ -60,7 +60,7 @@ func TestQuestion(t *testing.T) {
 func TestUsual(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "agent file.md", "<user>Hi</user>")
-	commands := []string{"run", "ask", "check", "sessions", "list", "trust"}
+	commands := []string{"run", "ask", "chat", "check", "sessions", "list", "trust"}
 	for _, c := range []struct {
 		args, want string // separated by |
 		piped      bool
@@ -72,6 +72,9 @@ func TestUsual(t *testing.T) {
 		{args: "two words", want: "ask|two words"},
 		{args: "-m|x|Why is it so?", want: "ask|-m|x|Why is it so?"},
 		{args: "-c|More", want: "ask|-c|More"},
+		{args: "-m|x|Why?|--api|chat", want: "ask|-m|x|Why?|--api|chat"},
+		{args: "-s|run|Why?", want: "ask|-s|run|Why?"},
+		{args: "--rehearsal|run|agent.md", want: "--rehearsal|run|agent.md"},
 		{args: "hello", want: "hello"},
 		{args: "hello", piped: true, want: "ask|hello"},
 		{args: "-", piped: true, want: "ask|-"},

@@ -300,6 +300,9 @@ type dialogue struct {
 	tooled    map[int64]bool // entries of ends of turns whose tools were not those of the turn before
 }
 
+// leavesElsewhere are words that end other programs.
+var leavesElsewhere = map[string]bool{"exit": true, "quit": true, ":q": true, ":q!": true, ":wq": true, ":x": true}
+
 // hold opens the session and holds the conversation.
 func (t *dialogue) hold(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
@@ -320,6 +323,9 @@ func (t *dialogue) hold(ctx context.Context) error {
 		case strings.HasPrefix(text, "/"):
 			t.face.sent(text)
 			err = t.command(ctx, text)
+		case leavesElsewhere[text]:
+			t.face.sent(text)
+			fmt.Fprintln(t.std.err, "!! Ctrl-D or /quit leaves; to send the word to the model, put a blank before it")
 		default:
 			err = t.turn(ctx, text)
 		}
@@ -459,7 +465,13 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 func (t *dialogue) open(ctx context.Context, begins bool) error {
 	cfg := t.cfg
 	cfg.FrontEnd = front(t.std, t.env, false)
-	cfg.Notify = t.run.notify(t.std, t.face)
+	told := t.run.notify(t.std, t.face)
+	cfg.Notify = func(n host.Notice) {
+		if n.Kind == host.NoticeNew {
+			n.Text += "; /help lists the commands, Ctrl-D leaves"
+		}
+		told(n)
+	}
 	cfg.Asker, cfg.Approver = t, t.approve
 	if begins {
 		cfg.Opening = t.opening

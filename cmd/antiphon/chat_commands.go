@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -342,11 +343,14 @@ func (t *dialogue) sessions(_ context.Context, do func(*sessionsCommand) error) 
 }
 
 func (t *dialogue) export(ctx context.Context, path string) error {
-	if path == "" {
+	c := &exportCommand{Session: t.info.ID, To: "auto", Out: path}
+	if _, err := c.form(); err != nil {
 		return errors.New("name a file: /export FILE, where FILE ends with .md, .html or .jsonl")
 	}
+	if _, err := os.Lstat(path); err == nil {
+		return fmt.Errorf("%s exists already; name a new file", path)
+	}
 	return t.sessions(ctx, func(all *sessionsCommand) error {
-		c := &exportCommand{Session: t.info.ID, To: "auto", Out: path}
 		if strings.HasSuffix(path, ".md") {
 			c.To = "chatmd"
 		}

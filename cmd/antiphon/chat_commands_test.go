@@ -70,7 +70,11 @@ func TestChatBranches(t *testing.T) {
 	}
 	term.does(t, "/copy 7", "!! there is no such reply")
 	term.does(t, "/copy code", "antiphon: 8 characters given to the terminal's clipboard")
-	term.does(t, "/export talk.md", "talk.md")
+	term.does(t, "/export talk.md", "side-2 is in talk.md: ")
+	term.does(t, "/export talk.md", "!! talk.md exists already; name a new file")
+	term.does(t, "/export talk.xyz", "!! name a file: /export FILE, where FILE ends with .md, .html or .jsonl")
+	term.does(t, "exit", "!! Ctrl-D or /quit leaves; to send the word to the model, put a blank before it")
+	term.does(t, "see @nosuch.txt, @team", "   @nosuch.txt, names no file, and is sent as text")
 	term.does(t, "/compact 1", "nothing is lost: the log keeps all")
 	term.does(t, "three", "You said: \"three\".")
 	term.keys(t, "C-d")

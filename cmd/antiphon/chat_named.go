@@ -80,12 +80,20 @@ func agentsOf(ctx context.Context, h *host.Host) (names []string) {
 	return names
 }
 
+// noFile says that a word which looks like the name of a file names none. Other words are for the model.
+func (t *dialogue) noFile(name string) {
+	if strings.ContainsAny(strings.TrimRight(name, ".,;:!?)"), "./") {
+		fmt.Fprintf(t.std.err, "   @%s names no file, and is sent as text\n", show.Visible(name))
+	}
+}
+
 // sessionAt returns the conversation of another session that a prompt names, or nil if none has the name, or if the person
 // does not want it to be sent. They are asked, because a prompt may be pasted from somebody else, and asked again about a
 // session in which more was said since. If a session cannot be sent, a line says why, and its name is text like any other
 // word: in a prompt that was pasted, nobody may have meant it. K2
 func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.Part, error) {
 	if t.host == nil || t.host.Store == nil || !nameable(name) {
+		t.noFile(name)
 		return nil, nil
 	}
 	isText := func(err error) (item.Part, error) {
@@ -100,6 +108,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 		return isText(err)
 	}
 	if info.ID == "" || info.ID == t.host.Session.ID() {
+		t.noFile(name)
 		return nil, nil
 	}
 	s, err := session.Open(ctx, t.host.Store, info.ID)

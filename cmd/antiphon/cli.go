@@ -317,12 +317,37 @@ func asks(args []string, piped func() bool, commands []string) bool {
 	case first == "-h" || first == "--help" || err == nil:
 		return false
 	case strings.HasPrefix(first, "-"):
-		return !slices.ContainsFunc(args, func(arg string) bool { return slices.Contains(commands, arg) })
+		for i, arg := range args {
+			if slices.Contains(commands, arg) && !(i > 0 && takesValue(args[i-1])) { // --api chat names no command
+				return false
+			}
+		}
+		return true
 	case strings.ContainsAny(first, " \t\n?？"):
 		return true
 	}
 	alike := func(name string) bool { return name == first || host.Nearly(name, first) }
 	return !slices.ContainsFunc(commands, alike) && verbs[first] == "" && !strings.ContainsAny(first, `./\`) && piped()
+}
+
+// takesValue reports whether what follows an argument is the value of a flag of ask.
+func takesValue(arg string) bool {
+	if !strings.HasPrefix(arg, "-") || strings.Contains(arg, "=") {
+		return false
+	}
+	ask := new(struct {
+		Ask askCommand `cmd:""`
+	})
+	parser, err := kong.New(ask, kong.Name("antiphon"))
+	if err != nil {
+		return false
+	}
+	for _, flag := range parser.Model.Leaves(true)[0].Flags {
+		if arg == "--"+flag.Name || flag.Short != 0 && arg == "-"+string(flag.Short) {
+			return !flag.IsBool()
+		}
+	}
+	return false
 }
 
 // helpFor returns the command whose help is relevant to the error.

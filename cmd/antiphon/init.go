@@ -7,6 +7,9 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"os"
+
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // initCommand is antiphon init.
@@ -27,6 +30,9 @@ var firstAgent []byte
 
 // Run writes the file.
 func (c *initCommand) Run(std stdio) error {
+	if info, err := os.Lstat(c.File); err == nil && !info.IsDir() {
+		return usage(fmt.Errorf("%s exists already; name a new file, as in antiphon init second.md", show.Visible(c.File)))
+	}
 	if _, err := writeFile(c.File, false, func(w io.Writer) error {
 		_, err := w.Write(firstAgent)
 		return err

@@ -69,7 +69,7 @@ var pictures = []picture{
 		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "y", "3 turns", "key:C-o", "Enter: into", "key:Up", "› ", "key:Escape", "3 turns", "/fork experiment", "continues experiment"},
 		files: harbour},
 	{name: "chat-full", label: "The full screen of a conversation: a question about a change, beside the calls", line: "antiphon chat harbour.md --session tides", wide: true, changing: true,
-		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "key:C-x", "Ctrl-E opens", "key:C-f", "│"},
+		steps: []string{"new session tides", "Why is the range of the tide negative?", "a or e:", "key:C-x", "Ctrl-E: opens", "key:C-f", "│"},
 		files: harbour},
 	{name: "chat-context", label: "What fills the model's window", line: "antiphon chat harbour.md --session tides --allow find_and_replace", wide: true, changing: true,
 		steps: []string{"new session tides", "Why is the range of the tide negative?", "3 turns", "/context", "the largest;"},

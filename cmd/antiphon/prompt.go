@@ -37,6 +37,10 @@ func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
+	if isFile(c.Prompt) && !c.Quiet {
+		name := quoted(c.Prompt)
+		fmt.Fprintf(std.err, "antiphon: %s is a file, and is sent as the prompt's words; -f %[1]s attaches it\n", name)
+	}
 	if c.System != "" {
 		prompt.said = append(prompt.said, item.System(c.System))
 	}
@@ -71,7 +75,7 @@ func (c *runCommand) words(ctx context.Context, std stdio) (asked, error) {
 	case err != nil:
 		return asked{}, err
 	case !utf8.ValidString(piped):
-		return asked{}, usage(errors.New("standard input is not UTF-8 text; convert it, or attach it with <file> in the agent's file"))
+		return asked{}, usage(errors.New("standard input is not UTF-8 text; convert it, or attach a file with -f FILE"))
 	case spoken(piped) == "":
 		return asked{text: spoken(argument), empty: spoken(argument) == ""}, nil
 	case spoken(argument) == "":

@@ -30,8 +30,9 @@ import (
 
 // runCommand is antiphon run.
 type runCommand struct {
-	screen *show.Screen // nil if there is no status line
-	among  []string     // tags of the sessions that --last and --choose are about
+	screen  *show.Screen // nil if there is no status line
+	builtIn bool         // the agent is the built-in assistant, whose file nobody edits
+	among   []string     // tags of the sessions that --last and --choose are about
 
 	refused unapproved   // tools of agents in messages, which ran before the run
 	unheld  *atomic.Bool // the audit log cannot be written, so calls are refused; nil before notify

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
@@ -284,6 +285,8 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 	for _, name := range c.Files {
 		info, err := os.Stat(name)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, usage(fmt.Errorf("%s: no such file or folder; antiphon init writes a first agent", show.Visible(name)))
 		case err != nil:
 			return nil, usage(err)
 		case !info.IsDir():

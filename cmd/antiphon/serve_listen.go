@@ -36,7 +36,10 @@ func (c *serveCommand) mayListen(env environment) error {
 		}
 		return nil
 	}
-	name, _, err := net.SplitHostPort(c.Listen)
+	name, port, err := net.SplitHostPort(c.Listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
 	if err != nil {
 		return usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787, or unix:PATH", err))
 	}

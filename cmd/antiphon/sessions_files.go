@@ -105,7 +105,7 @@ func (c *exportCommand) Run(ctx context.Context, std stdio, env environment, all
 		if err != nil || c.Out == "" {
 			return err
 		}
-		return all.told(std, exported{info.ID, form, c.Out, n}, "%s is in %s: %s", info.ID, c.Out, bytesOf(n))
+		return all.told(std, exported{info.ID, form, c.Out, n}, "%s is in %s: %s", cmp.Or(info.Name, info.ID), c.Out, bytesOf(n))
 	})
 }
 
@@ -179,6 +179,11 @@ func notOutside(path string) error {
 // file keeps its mode. Pipes and devices are written directly.
 func writeFile(path string, force bool, write func(io.Writer) error) (n int64, err error) {
 	before, err := os.Stat(path)
+	if folder := filepath.Dir(path); err == nil && before.IsDir() || strings.HasSuffix(path, "/") {
+		return 0, usage(fmt.Errorf("%s is a folder; name a file, such as %s", show.Visible(path), show.Visible(filepath.Join(path, "new.md"))))
+	} else if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return 0, usage(fmt.Errorf("there is no folder %s; make it first: mkdir -p %s", show.Visible(folder), quoted(folder)))
+	}
 	if err == nil && !before.Mode().IsRegular() {
 		return writeThrough(path, write)
 	}

@@ -158,7 +158,11 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 	case name == "":
 		known := append(slices.Collect(maps.Keys(settable)), "endpoints", "models")
 		slices.Sort(known)
-		return attribute + " is not a setting for all agents", "settings are " + strings.Join(known, ", ") + "; others belong in an agent's file"
+		message = attribute + " is not a setting for all agents"
+		if i := slices.IndexFunc(known, func(name string) bool { return host.Nearly(attribute, name) }); i >= 0 {
+			message += ", did you mean " + known[i] + "?"
+		}
+		return message, "settings are " + strings.Join(known, ", ") + "; others belong in an agent's file"
 	case strings.TrimSpace(value) == "":
 		return attribute + " is empty", "give it a value, or leave it out"
 	case attribute == "hangup" && value != "detach" && value != "stop":

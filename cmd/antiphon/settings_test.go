@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -204,6 +205,38 @@ func TestInit(t *testing.T) {
 	}
 	if got := programEnv(t, env, "init"); got.code != exitUsage || !strings.Contains(got.err, "exists already") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestNextSteps: what people get wrong at first is answered with what to do next.
+func TestNextSteps(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "agent.md", "<user>Hi</user>")
+	if err := os.MkdirAll("config/antiphon", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "config/antiphon/config", `<config modle="x"/>`)
+	home := []string{"XDG_DATA_HOME=" + t.TempDir()}
+	for args, want := range map[string]string{
+		"init":                                "agent.md exists already; name a new file, as in antiphon init second.md",
+		"init .":                              ". is a folder; name a file, such as new.md",
+		"init new/":                           "new/ is a folder; name a file, such as new/new.md",
+		"init sub/x.md":                       "there is no folder sub; make it first: mkdir -p sub",
+		"ask":                                 `nothing to answer: give a question, as in antiphon "`,
+		"serve nosuch.md":                     "nosuch.md: no such file or folder; antiphon init writes a first agent",
+		"serve agent.md --listen [::1]:99999": "invalid port",
+		"run agent.md --rehearsal agent.md":   "agent.md is a file, and is sent as the prompt's words; -f agent.md attaches it",
+		"CONFIG run agent.md hello":           "modle is not a setting for all agents, did you mean model?",
+	} {
+		env := home
+		if rest, ok := strings.CutPrefix(args, "CONFIG "); ok {
+			args, env = rest, append(slices.Clone(home), "XDG_CONFIG_HOME="+filepath.Join(dir, "config"))
+		}
+		got := programEnv(t, env, strings.Fields(args)...)
+		if !strings.Contains(got.err, want) || got.code != exitUsage && !strings.HasPrefix(args, "run agent.md --rehearsal") {
+			t.Errorf("%s: code %d, %s", args, got.code, got.err)
+		}
 	}
 }
 

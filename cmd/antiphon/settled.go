@@ -24,6 +24,9 @@ func (c *runCommand) settled(std stdio, env environment, sess *session.Session, 
 		return false, nil
 	}
 	if !host.AsksSomething(sess) {
+		if c.builtIn {
+			return true, usage(errors.New("nothing to answer: give a question, as in antiphon \"What is new in this folder?\""))
+		}
 		return true, usage(fmt.Errorf("nothing to answer: %s has no <user> message; give a prompt, or add one", c.File))
 	}
 	if host.Unanswered(sess) {
