@@ -123,7 +123,7 @@ func TestChatTools(t *testing.T) {
 	term.keys(t, "/theme contrast", "Enter")
 	term.does(t, "/collapse maybe", "!! /collapse takes on or off")
 	term.does(t, "/collapse", "from now on a marker stands for")
-	term.does(t, "/keys", "Ctrl-X Ctrl-E          the draft in $EDITOR")
+	term.does(t, "/keys", "Ctrl-X Ctrl-E          opens the draft in $EDITOR")
 	term.does(t, "/redraw", "› /redraw\n\n\n› word")
 	term.keys(t, "C-d")
 	term.until(t, "--session kept --store s.db continues it")

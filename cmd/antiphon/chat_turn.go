@@ -124,6 +124,9 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		if said != t.told {
 			fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(show.Printable(t.env.Hide(said)), "\n", "\n   "))
 		}
+		if next := nextStep(err); next != "" {
+			fmt.Fprintln(t.std.err, "   "+next)
+		}
 	}
 	return nil
 }

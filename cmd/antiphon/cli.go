@@ -521,8 +521,6 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 	}
 	message := hide(strings.Join(eachOnce(err), "\n"))
 	var problems chatmd.ErrorList
-	var provider *endpoint.Error
-	var unfit *agent.AnswerError
 	switch {
 	case errors.As(err, &problems) && len(problems) > 1:
 		fmt.Fprintln(std.err, unforged(message, args...))
@@ -538,13 +536,26 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 		message = strings.TrimSuffix(strings.TrimPrefix(message, "agent: "), ": set Agent.Prices") + "; give --price, or prices in the settings"
 	case errors.Is(err, agent.ErrNothingToSend):
 		message = "nothing to answer: give a prompt, or add a <user> element to the file"
-	case errors.As(err, &unfit) && unfit.Why == agent.StopUnfit:
-		message += "; try another model, or say in the prompt what the schema leaves open"
-	case errors.As(err, &provider) && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
-		message += "; if it has nothing but Chat Completions, give --api chat"
+	default:
+		if next := nextStep(err); next != "" {
+			message += "; " + next
+		}
 	}
 	fmt.Fprintln(std.err, unforged("antiphon: "+message, args...))
 	return code
+}
+
+// nextStep returns what to do after an error that does not say so in the words of the program, or "".
+func nextStep(err error) string {
+	var provider *endpoint.Error
+	var unfit *agent.AnswerError
+	switch {
+	case errors.As(err, &unfit) && unfit.Why == agent.StopUnfit:
+		return "try another model, or say in the prompt what the schema leaves open"
+	case errors.As(err, &provider) && provider.Class == endpoint.NotFound && strings.HasSuffix(provider.URL, "/responses") && strings.Contains(provider.Hint, "at this path"):
+		return "if it has nothing but Chat Completions, give --api chat"
+	}
+	return ""
 }
 
 // eachOnce returns the messages of joined errors without duplicates, because one

@@ -143,7 +143,7 @@ func (c *composer) marked(text string) string {
 			return p.mark
 		}
 	}
-	mark := fmt.Sprintf("[paste %d: %d lines, %d characters]", len(c.pastes)+1, strings.Count(text, "\n")+1, utf8.RuneCountInString(text))
+	mark := fmt.Sprintf("[paste %d: %d lines, %d characters]", len(c.pastes)+1, strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, utf8.RuneCountInString(text))
 	c.pastes = append(c.pastes, paste{mark, text})
 	return mark
 }

@@ -342,6 +342,8 @@ func (t *Terminal) commanded(text string) bool {
 	text = strings.TrimRight(text, " ")
 	name, _, _ := strings.Cut(strings.TrimPrefix(text, "/"), " ")
 	switch known := func(c Command) bool { return c.Name == name }; {
+	case !t.words && strings.HasPrefix(text, "!"): // a shell line
+		t.later(text)
 	case !strings.HasPrefix(text, "/"):
 		return false
 	case text == "/quit":
@@ -349,12 +351,17 @@ func (t *Terminal) commanded(text string) bool {
 	case text != "/fullscreen" && (t.words || !slices.ContainsFunc(t.opts.Commands, known)):
 		return false
 	default:
-		t.compose.remember(text)
-		if t.dispatch(text, false); slices.Contains(t.queue, text) {
-			t.hint = Shown(text + " waits until the question is answered; /quit leaves")
-		}
+		t.later(text)
 	}
 	return true
+}
+
+// later performs what was typed at a question and is no answer: most of it waits until the question is answered.
+func (t *Terminal) later(text string) {
+	t.compose.remember(text)
+	if t.dispatch(text, false); slices.Contains(t.queue, text) {
+		t.hint = Shown(text + " waits until the question is answered; /quit leaves")
+	}
 }
 
 // send queues the draft, or says it to the work, and empties it.

@@ -1373,6 +1373,8 @@ func TestCommandAtQuestion(t *testing.T) {
 		{typed: "/model x", queue: "/model x"},
 		{typed: "/model x", words: true, answer: "/model x"},
 		{typed: "/nosuch", answer: "/nosuch"},
+		{typed: "! make", queue: "! make"},
+		{typed: "! make", words: true, answer: "! make"},
 		{typed: "/fullscreen", full: true},
 		{typed: "/fullscreen", words: true, full: true},
 		{typed: "/quit", leaves: true},
