@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -94,6 +95,9 @@ func (p blobOutputs) Get(ctx context.Context, id string, offset, n int) (data []
 	b, length, err := p.blobs.OpenBlob(ctx, session.Hash(hash))
 	if errors.Is(err, session.ErrNoBlob) {
 		return nil, 0, output.ErrNotStored
+	}
+	if err == nil && nils.Is(b) {
+		err = fmt.Errorf("the OpenBlob of the store %T returned no blob", p.blobs)
 	}
 	if err != nil {
 		return nil, 0, err

@@ -94,3 +94,18 @@ func TestNoLimit(t *testing.T) {
 		}
 	}
 }
+
+// noBlob is a store of one's own whose blobs are nil.
+type noBlob struct{ session.Memory }
+
+func (*noBlob) OpenBlob(context.Context, session.Hash) (b session.Blob, size int64, err error) {
+	return nil, 5, nil
+}
+
+// A store that finds a blob and returns none is named in an error. G8
+func TestOutputOfNoBlob(t *testing.T) {
+	outputs := agent.BlobOutputs(new(noBlob), "s")
+	if _, _, err := outputs.Get(t.Context(), strings.Repeat("0a", 32), 0, 1); err == nil || !strings.Contains(err.Error(), "*agent_test.noBlob returned no blob") {
+		t.Error(err)
+	}
+}

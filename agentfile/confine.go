@@ -41,6 +41,9 @@ func (f *File) RunsPrograms() bool {
 
 // runsPrograms reports whether the calls of a declared tool run programs.
 func runsPrograms(decl *chatmd.Tool) bool {
+	if decl == nil {
+		return false
+	}
 	builtin, _ := toolkit.Lookup(decl.Name)
 	return decl.Value("command") != "" || decl.Value("agent") == "" && slices.Contains(builtin.Needs, toolkit.NeedPrograms)
 }

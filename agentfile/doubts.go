@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/chatmd"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -70,7 +71,7 @@ func found(name, dir string) bool {
 // what they may send where. They are not problems.
 func (f *File) Notes() (list []error) {
 	for _, decl := range f.doc().Tools {
-		if decl.Hosted == nil {
+		if decl == nil || nils.Is(decl.Hosted) {
 			continue
 		}
 		text := "runs at the endpoint, which does not ask before it uses it"

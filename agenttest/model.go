@@ -57,7 +57,7 @@ func Script(tb testing.TB, replies ...Reply) *Model {
 //	model := agenttest.ModelFunc(func(ctx context.Context, req *api.Request) agenttest.Reply { … })
 //
 // f gets each request as it would be sent. Requests may be concurrent. A panic in f
-// is the test's.
+// is the test's. Without a function, each request fails.
 func ModelFunc(f func(ctx context.Context, req *api.Request) Reply) *Model {
 	m := newModel()
 	m.f = f
@@ -117,6 +117,8 @@ func (m *Model) next(ctx context.Context, req *api.Request) (n int, a Reply) {
 		return n, a
 	case m.f != nil:
 		return n, m.f(ctx, req)
+	case m.tb == nil:
+		return n, Failure(http.StatusTeapot, "no_function", "the model of the test has no function: give ModelFunc one that is not nil")
 	}
 	m.tb.Errorf("turn %d: the script has no reply left, it had %d: add one, or find out why the model is asked again; %s", n+1, n, lastOf(req))
 	return n, Failure(http.StatusTeapot, "no_reply_left", fmt.Sprintf("turn %d: the script of the test has no reply left", n+1))

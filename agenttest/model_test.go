@@ -200,3 +200,11 @@ func TestZeroItem(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A model without a function fails each request and says why. G8
+func TestModelFuncNil(t *testing.T) {
+	a := &agent.Agent{Model: agenttest.ModelFunc(nil)}
+	if _, err := a.Run(t.Context(), session.New(), item.User("hi")); err == nil || !strings.Contains(err.Error(), "give ModelFunc one") {
+		t.Error(err)
+	}
+}

@@ -136,7 +136,7 @@ func (e *Export) tellWaiting(ctx context.Context, log export.Log) {
 
 // nestedOf returns the ids of all sessions inside a session.
 func nestedOf(ctx context.Context, in session.Catalog, id string) (ids []string, err error) {
-	for info, err := range in.List(ctx, session.Query{Prefix: id + "/", Nested: true, Archived: true}) {
+	for info, err := range nils.Each(in, "List", in.List(ctx, session.Query{Prefix: id + "/", Nested: true, Archived: true})) {
 		if err != nil {
 			return ids, err
 		}

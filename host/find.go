@@ -128,7 +128,7 @@ func (e *AmbiguousError) Error() string {
 // similar returns recently written sessions whose names are similar to the given
 // one.
 func similar(ctx context.Context, in session.Catalog, name string) (list []session.Info, err error) {
-	for info, err := range in.List(ctx, session.Query{Archived: true, Limit: maxLooked}) {
+	for info, err := range nils.Each(in, "List", in.List(ctx, session.Query{Archived: true, Limit: maxLooked})) {
 		if errors.Is(err, session.ErrDamaged) { // a row that cannot be read, behind all others
 			break
 		}
@@ -163,7 +163,7 @@ const maxAmbiguous = 20
 // few returns the first sessions of a list, and whether there are more.
 func few(ctx context.Context, in session.Catalog, q session.Query) (list []session.Info, more bool, err error) {
 	q.Limit = maxAmbiguous + 1
-	for info, err := range in.List(ctx, q) {
+	for info, err := range nils.Each(in, "List", in.List(ctx, q)) {
 		if err != nil {
 			return nil, false, err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/export"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -171,7 +172,7 @@ func (h *Host) tellNew(ctx context.Context, path string) {
 	}
 	left := maxNearby
 	look := func(kind NoticeKind, q session.Query, meant func(session.Info) bool, of func(session.Info) string) {
-		for info, err := range h.Store.List(ctx, q) {
+		for info, err := range nils.Each(h.Store, "List", h.Store.List(ctx, q)) {
 			if err != nil { // a hint is not worth more
 				return
 			}
@@ -231,12 +232,12 @@ func Nearly(a, b string) bool {
 func (h *Host) find(ctx context.Context, path string) (session.Info, error) {
 	name, owner := h.cfg.Session, h.cfg.Owner
 	if h.cfg.Last {
-		for info, err := range h.Store.List(ctx, session.Query{Path: path, Owner: owner, Tags: h.cfg.Among, Limit: 1}) {
+		for info, err := range nils.Each(h.Store, "List", h.Store.List(ctx, session.Query{Path: path, Owner: owner, Tags: h.cfg.Among, Limit: 1})) {
 			return info, err
 		}
 		return session.Info{}, h.noLast()
 	}
-	for info, err := range h.Store.List(ctx, session.Query{Name: name, Path: path, Owner: owner}) {
+	for info, err := range nils.Each(h.Store, "List", h.Store.List(ctx, session.Query{Name: name, Path: path, Owner: owner})) {
 		if err != nil || info.Owner == owner { // without an owner: sessions without an owner
 			return info, err
 		}

@@ -48,7 +48,7 @@ func Fork(ctx context.Context, in store.Store, from session.Info, at int64, name
 // them would use approvals twice.
 func forkOf(ctx context.Context, in store.Store, from string, at int64, id string) ([]Dropped, error) {
 	var log []session.Entry
-	for e, err := range in.Load(ctx, from, 0) {
+	for e, err := range nils.Each(in, "Load", in.Load(ctx, from, 0)) {
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func forkOf(ctx context.Context, in store.Store, from string, at int64, id strin
 // freeName returns a name that no session of the same file has.
 func freeName(ctx context.Context, in store.Store, info session.Info) (string, error) {
 	used := map[string]bool{}
-	for other, err := range in.List(ctx, session.Query{Path: info.Path}) {
+	for other, err := range nils.Each(in, "List", in.List(ctx, session.Query{Path: info.Path})) {
 		if errors.Is(err, session.ErrDamaged) { // if it has the name, Rename says so
 			break
 		}
@@ -105,7 +105,7 @@ func Remove(ctx context.Context, in store.Store, info session.Info) error {
 		}
 		id = parent
 	}
-	unlock, err := in.Lock(ctx, id)
+	unlock, err := nils.Lock(ctx, in, id)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func RemoveIf(ctx context.Context, in store.Store, id string, holds func(session
 	case holds == nil:
 		return false, errors.New("host: RemoveIf needs a condition; Remove deletes without one")
 	}
-	unlock, err := in.Lock(ctx, id)
+	unlock, err := nils.Lock(ctx, in, id)
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	stdlog "log"
 	"net/http"
 	"strings"
 	"testing"
@@ -135,6 +136,28 @@ func TestMemberLimits(t *testing.T) {
 func TestStartWithoutBackend(t *testing.T) {
 	if _, _, err := new(server.Server).Start(); err == nil || !strings.Contains(err.Error(), "no Backend") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A server whose store is a nil pointer says so, when it starts and in its log, and looks for
+// nothing in it. G8
+func TestStoreIsNilPointer(t *testing.T) {
+	says := server.BackendFunc(func(context.Context, *server.Request, *server.Writer) error { return nil })
+	var log strings.Builder
+	for name, s := range map[string]*server.Server{
+		"alone":  {Backend: says, Store: (*server.Memory)(nil)},
+		"beside": {Backend: says, Beside: &server.Server{Backend: says, Store: (*server.Memory)(nil)}},
+	} {
+		log.Reset()
+		s.ErrorLog = stdlog.New(&log, "", 0)
+		if _, _, err := s.Start(); err == nil || !strings.Contains(err.Error(), "nil *server.Memory") {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Resume()
+		if status, text := call(s, http.MethodGet, "responses/resp_1", ""); status != http.StatusInternalServerError || !strings.Contains(log.String(), "nil *server.Memory") {
+			t.Errorf("%s: status %d: %s, log %q", name, status, text, log.String())
+		}
+		s.Close()
 	}
 }
 

@@ -44,7 +44,7 @@ func (s *Server) closed() error {
 // left, as the first request and [Server.Start] do. A [Resumer] goes on with them; those of a
 // [ProgressStore] end.
 func (s *Server) Resume() {
-	if s.Backend != nil {
+	if s.Backend != nil && s.noStore() == nil {
 		s.lookForLeft()
 	}
 }

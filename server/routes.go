@@ -125,6 +125,10 @@ type call struct {
 // request is the parent of the spans of package tracing, unless the context of the request
 // has a span already.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.noStore(); err != nil {
+		s.failure(err).answer(w)
+		return
+	}
 	s.lookForLeft()
 	if ctx := traceparent.With(r.Context(), r.Header); ctx != r.Context() {
 		r = r.WithContext(ctx)

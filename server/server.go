@@ -7,11 +7,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/antiphon-go/antiphon/internal/nils"
 )
 
 // Server serves the Responses API and Chat Completions over a [Backend]; the package
@@ -95,6 +98,9 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 	if s.Backend == nil {
 		return "", nil, errors.New("server: no Backend is set")
 	}
+	if err := s.noStore(); err != nil {
+		return "", nil, err
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // listening on a loopback address does not wait
 	if err != nil {
 		return "", nil, err
@@ -115,6 +121,16 @@ func (s *Server) Start() (baseURL string, stop func(), err error) {
 		s.Close()
 	})
 	return "http://" + listener.Addr().String() + "/v1", stop, nil
+}
+
+// noStore returns an error for a server whose Store is a nil pointer, which is not no Store.
+func (s *Server) noStore() error {
+	for _, one := range []*Server{s, s.Beside} {
+		if one != nil && one.Store != nil && nils.Is(one.Store) {
+			return fmt.Errorf("server: the Store is a nil %T: make one, or set none to keep responses in memory", one.Store)
+		}
+	}
+	return nil
 }
 
 // onLoopback returns a server for a listener on a loopback address. ctx is that of its

@@ -35,7 +35,8 @@ type Locker interface {
 	Store
 	// Lock reserves the session for writing until unlock is called or the process
 	// ends, even by a crash. It does not wait: if another writer holds the lock, the
-	// error wraps [ErrBusy] and names the holder. Reading needs no lock.
+	// error wraps [ErrBusy] and names the holder. Reading needs no lock. Without an
+	// error, unlock is not nil.
 	Lock(ctx context.Context, id string) (unlock func() error, err error)
 }
 

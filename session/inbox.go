@@ -80,7 +80,7 @@ type Inbox interface {
 	// Notify calls arrived after each delivery to the session that comes after Notify has
 	// returned, from any process, until stop is called. It may call arrived more often, or
 	// once for several deliveries. Arrived is called from goroutines of the store and of
-	// those who deliver, and must not block or call the store.
+	// those who deliver, and must not block or call the store. A stop that is nil does nothing.
 	Notify(id string, arrived func()) (stop func())
 }
 
@@ -128,7 +128,7 @@ func DeleteIfTaken(ctx context.Context, in Catalog, id string) error {
 		return exact.DeleteIfTaken(ctx, id)
 	}
 	if box, ok := in.(Inbox); ok {
-		for d, err := range box.Deliveries(ctx, id) {
+		for d, err := range nils.Each(box, "Deliveries", box.Deliveries(ctx, id)) {
 			if err = cmp.Or(err, AllTaken(id, d)); err != nil {
 				return err
 			}
@@ -304,7 +304,7 @@ func (s *Session) Deliveries(ctx context.Context) iter.Seq2[Delivery, error] {
 		if !ok {
 			return
 		}
-		for d, err := range box.Deliveries(ctx, s.id) {
+		for d, err := range nils.Each(box, "Deliveries", box.Deliveries(ctx, s.id)) {
 			if err != nil {
 				err = fmt.Errorf("session %q: %w", s.id, err)
 			}
@@ -320,9 +320,12 @@ func (s *Session) Deliveries(ctx context.Context) iter.Seq2[Delivery, error] {
 // be used beside a writer of the session.
 func (s *Session) Notify(arrived func()) (stop func()) {
 	if box, ok := s.store.(Inbox); ok {
-		return box.Notify(s.id, arrived)
+		stop = box.Notify(s.id, arrived)
 	}
-	return func() {}
+	if stop == nil {
+		stop = func() {}
+	}
+	return stop
 }
 
 // memoryDelivery is a delivery to a session in memory. Once it is taken, only what is

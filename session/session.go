@@ -101,11 +101,8 @@ func (s *Session) Refresh(ctx context.Context) error {
 		return err
 	}
 	_ = s.Sync() // the caller has seen this error, and reading the log again resolves it
-	load, entries := s.load, s.store.Load(ctx, s.id, s.seq)
-	if entries == nil {
-		return fmt.Errorf("session %q: the Load of its store %T returned no iterator", s.id, s.store)
-	}
-	for e, err := range entries {
+	load := s.load
+	for e, err := range nils.Each(s.store, "Load", s.store.Load(ctx, s.id, s.seq)) {
 		if err != nil {
 			return fmt.Errorf("session %q: %w", s.id, err)
 		}
@@ -126,7 +123,7 @@ func (s *Session) gone(ctx context.Context) error {
 	if s.seq == 0 {
 		return nil
 	}
-	for _, err := range s.store.Load(ctx, s.id, s.seq-1) {
+	for _, err := range nils.Each(s.store, "Load", s.store.Load(ctx, s.id, s.seq-1)) {
 		if err != nil {
 			return fmt.Errorf("session %q: %w", s.id, err)
 		}
@@ -193,13 +190,15 @@ func (s *Session) take(ctx context.Context, locked func() error) (unlock func() 
 // lock takes a lock of a store. It returns a context that ends when the lock is
 // lost, or nil if the store does not notice that.
 func lock(ctx context.Context, l Locker, id string) (unlock func() error, lost context.Context, err error) {
-	h, ok := l.(Holder)
-	if !ok {
+	if h, ok := l.(Holder); ok {
+		// The lock lasts until unlock, not until ctx is done.
+		lost, unlock, err = h.Hold(context.WithoutCancel(ctx), id)
+	} else {
 		unlock, err = l.Lock(ctx, id)
-		return unlock, nil, err
 	}
-	// The lock lasts until unlock, not until ctx is done.
-	lost, unlock, err = h.Hold(context.WithoutCancel(ctx), id)
+	if err == nil && unlock == nil {
+		err = nils.NoUnlock(l)
+	}
 	return unlock, lost, err
 }
 
@@ -307,7 +306,7 @@ func (s *Session) Watch(ctx context.Context, after int64) iter.Seq2[Entry, error
 			yield(Entry{}, fmt.Errorf("session %q: its store cannot be watched: %w", s.id, errors.ErrUnsupported))
 			return
 		}
-		for e, err := range w.Watch(ctx, s.id, after) {
+		for e, err := range nils.Each(w, "Watch", w.Watch(ctx, s.id, after)) {
 			if !yield(e, err) {
 				return
 			}

@@ -310,3 +310,41 @@ func TestOpenFindsGaps(t *testing.T) {
 		t.Errorf("%v, %d entries", err, len(s.Log()))
 	}
 }
+
+// hollow is a store whose locks, watches and inboxes succeed and return nil.
+type hollow struct{ session.Memory }
+
+func (*hollow) Lock(context.Context, string) (unlock func() error, err error) { return nil, nil }
+
+func (*hollow) Watch(context.Context, string, int64) iter.Seq2[session.Entry, error] { return nil }
+
+func (*hollow) Deliveries(context.Context, string) iter.Seq2[session.Delivery, error] { return nil }
+
+func (*hollow) Notify(string, func()) (stop func()) { return nil }
+
+// A store of one's own that returns no function or iterator is named in an error. G8
+func TestHollowStore(t *testing.T) {
+	store := new(hollow)
+	s, err := session.Open(t.Context(), store, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(method string, err error) {
+		if err == nil || !strings.Contains(err.Error(), method) || !strings.Contains(err.Error(), "*session_test.hollow") {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	_, err = s.Lock(t.Context())
+	check("no function to unlock", err)
+	_, err = s.Hold(t.Context())
+	check("no function to unlock", err)
+	_, _, err = session.OpenLocked(t.Context(), store, "s", nil)
+	check("no function to unlock", err)
+	for _, err := range s.Watch(t.Context(), 0) {
+		check("Watch", err)
+	}
+	for _, err := range s.Deliveries(t.Context()) {
+		check("Deliveries", err)
+	}
+	s.Notify(func() {})()
+}

@@ -119,7 +119,7 @@ func ChangesOf(ctx context.Context, in store.Store, id string) (c Changes, err e
 		return c, errors.New("worker: no Store is set")
 	}
 	var last placeNote
-	for e, err := range in.Load(ctx, id, 0) {
+	for e, err := range nils.Each(in, "Load", in.Load(ctx, id, 0)) {
 		if err != nil {
 			return c, err
 		}
@@ -225,7 +225,7 @@ func (c *checkout) begin(ctx context.Context, place string) (err error) {
 		}
 	}
 	after, here := false, false // calls follow the last note, and it is of this place
-	for e, err := range in.Load(ctx, c.id, 0) {
+	for e, err := range nils.Each(in, "Load", in.Load(ctx, c.id, 0)) {
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/trust"
@@ -158,7 +159,7 @@ func (p *pool) finish(ctx context.Context, w queue.Work, moved string, res *agen
 // its answer. Without it, work that waits for an approval would be ready at once, for ever.
 func (p *pool) leftForLater(ctx context.Context, id string) (last int64) {
 	other := func(b session.Body) bool { _, input := b.(session.InputItem); return !input }
-	for d, err := range p.inbox.Deliveries(ctx, id) {
+	for d, err := range nils.Each(p.inbox, "Deliveries", p.inbox.Deliveries(ctx, id)) {
 		if err != nil || !d.Queued || slices.ContainsFunc(d.Bodies, other) {
 			break
 		}
@@ -169,7 +170,7 @@ func (p *pool) leftForLater(ctx context.Context, id string) (last int64) {
 
 // lastDelivery returns the number of the last delivery that waits.
 func (p *pool) lastDelivery(ctx context.Context, id string) (last int64) {
-	for d, err := range p.inbox.Deliveries(ctx, id) {
+	for d, err := range nils.Each(p.inbox, "Deliveries", p.inbox.Deliveries(ctx, id)) {
 		if err != nil {
 			break
 		}

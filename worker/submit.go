@@ -258,7 +258,7 @@ func sessionOf(ctx context.Context, in store.Store, o *order) (session.Info, err
 		}
 		return info, err
 	}
-	for info, err := range in.List(ctx, session.Query{Name: o.name, Path: o.path, Owner: o.owner}) {
+	for info, err := range nils.Each(in, "List", in.List(ctx, session.Query{Name: o.name, Path: o.path, Owner: o.owner})) {
 		if err != nil || info.Owner == o.owner {
 			return info, err
 		}

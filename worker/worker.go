@@ -30,6 +30,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 )
@@ -687,7 +688,7 @@ func (p *pool) wakeWritten(ctx context.Context, waiting map[string]queue.Work) (
 		return false, nil
 	}
 	var written []queue.Work
-	for info, err := range p.Config.Store.List(ctx, session.Query{}) { // the most recently written first
+	for info, err := range nils.Each(p.Config.Store, "List", p.Config.Store.List(ctx, session.Query{})) { // the most recently written first
 		if err != nil {
 			return false, err
 		}

@@ -5,8 +5,10 @@
 package nils
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"reflect"
 )
 
@@ -19,6 +21,37 @@ func Is(v any) bool {
 	}
 	r := reflect.ValueOf(v)
 	return (r.Kind() == reflect.Pointer || r.Kind() == reflect.Func) && r.IsNil()
+}
+
+// Each returns what a method of a value returned, such as the Watch of a store. If that is nil,
+// it yields an error that says so.
+func Each[T any](of any, method string, list iter.Seq2[T, error]) iter.Seq2[T, error] {
+	if list != nil {
+		return list
+	}
+	return func(yield func(T, error) bool) {
+		var zero T
+		yield(zero, fmt.Errorf("the %s of %T returned no iterator", method, of))
+	}
+}
+
+// A Locker is a store with locks, such as a session.Locker.
+type Locker interface {
+	Lock(ctx context.Context, id string) (unlock func() error, err error)
+}
+
+// Lock takes a lock of a store. A lock without a function to unlock it is an error.
+func Lock(ctx context.Context, in Locker, id string) (unlock func() error, err error) {
+	unlock, err = in.Lock(ctx, id)
+	if unlock == nil && err == nil {
+		err = NoUnlock(in)
+	}
+	return unlock, err
+}
+
+// NoUnlock is the error of a store that took a lock and returned no function to unlock it.
+func NoUnlock(in any) error {
+	return fmt.Errorf("the store %T took a lock and returned no function to unlock it", in)
 }
 
 // Err returns err or, if its methods panic, an error that says so. That is an error that is a

@@ -219,6 +219,11 @@ func (r *runner) implementing(t reflect.Type) (list []reflect.Type) {
 			list = append(list, p)
 		}
 	}
+	for _, of := range hollow {
+		if of.Implements(t) {
+			list = append(list, of)
+		}
+	}
 	return list
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -252,7 +253,7 @@ func (b *Backend) begun(ctx context.Context, talk string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	for e, err := range b.store().Load(ctx, talk, 0) { // only its beginning, as a rule
+	for e, err := range nils.Each(b.store(), "Load", b.store().Load(ctx, talk, 0)) { // only its beginning, as a rule
 		if err != nil {
 			return false, err
 		}

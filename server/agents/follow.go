@@ -14,6 +14,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -48,7 +49,7 @@ func (f *follower) follow(ctx context.Context) error {
 	entries, failed := make(chan session.Entry), make(chan error, 1)
 	go func() {
 		defer close(entries)
-		for e, err := range f.store.Watch(watching, f.in, f.shown) {
+		for e, err := range nils.Each(f.store, "Watch", f.store.Watch(watching, f.in, f.shown)) {
 			if err != nil {
 				failed <- err
 				return

@@ -12,6 +12,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -99,7 +100,7 @@ func noWorker(ctx context.Context, in store.Store) (bool, error) {
 // serves locks what only the server that serves a response locks.
 func (b *Backend) serves(ctx context.Context, id string) (unlock func() error, err error) {
 	in, seq, _ := parseID(id)
-	return b.store().Lock(ctx, fmt.Sprintf("%s/%d-.served", in, seq))
+	return nils.Lock(ctx, b.store(), fmt.Sprintf("%s/%d-.served", in, seq))
 }
 
 // queues leaves a response that has begun to a worker, and shows what that does.

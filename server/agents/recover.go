@@ -6,6 +6,7 @@ package agents
 import (
 	"context"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -19,7 +20,7 @@ const maxRecovered = 1000
 // are read.
 func (b *Backend) Recover(ctx context.Context) {
 	var list []session.Info
-	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tag}, Owner: b.owner(), Limit: maxRecovered}) {
+	for info, err := range nils.Each(b.store(), "List", b.store().List(ctx, session.Query{Tags: []string{tag}, Owner: b.owner(), Limit: maxRecovered})) {
 		if err != nil {
 			b.report(err) // of a row that cannot be read, behind all others
 			break
@@ -28,7 +29,7 @@ func (b *Backend) Recover(ctx context.Context) {
 	}
 	for _, info := range list {
 		last := false
-		for e, err := range b.store().Load(ctx, info.ID, info.Entries-1) {
+		for e, err := range nils.Each(b.store(), "Load", b.store().Load(ctx, info.ID, info.Entries-1)) {
 			b.report(err)
 			n, ok := noteOf(e)
 			last = ok && (n.Kind == kindEnd || n.Kind == kindDeleted)

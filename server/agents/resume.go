@@ -17,6 +17,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -59,7 +60,7 @@ func keptRequest(r *server.Request) (jsontext.Value, error) {
 func (b *Backend) Unfinished(ctx context.Context) (ids []string, err error) {
 	var list []session.Info
 	var problems []error
-	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagBackground}, Owner: b.owner()}) {
+	for info, err := range nils.Each(b.store(), "List", b.store().List(ctx, session.Query{Tags: []string{tagBackground}, Owner: b.owner()})) {
 		if err != nil {
 			problems = append(problems, err)
 			break

@@ -12,6 +12,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -43,7 +44,7 @@ type inner func(id string) []session.Entry
 // inner returns the logs of subagents in a store.
 func (b *Backend) inner(ctx context.Context, in store.Store) inner {
 	return func(id string) (log []session.Entry) {
-		for e, err := range in.Load(context.WithoutCancel(ctx), id, 0) {
+		for e, err := range nils.Each(in, "Load", in.Load(context.WithoutCancel(ctx), id, 0)) {
 			if err != nil {
 				b.report(err)
 				return nil

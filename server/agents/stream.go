@@ -17,6 +17,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -96,7 +97,7 @@ func (b *Backend) takeStream(ctx context.Context, id string) (events []api.Event
 	in, seq, _ := parseID(id)
 	name := eventsID(in, seq)
 	at := int64(0)
-	for e, err := range b.store().Load(ctx, name, 0) {
+	for e, err := range nils.Each(b.store(), "Load", b.store().Load(ctx, name, 0)) {
 		if err != nil {
 			return nil, false, err
 		}
@@ -207,7 +208,7 @@ func (b *Backend) eachEvent(ctx context.Context, id string, from int64, yield fu
 	if !ok {
 		return fmt.Errorf("agents: the store cannot be watched: %w", errors.ErrUnsupported)
 	}
-	for e, err := range w.Watch(ctx, name, at) {
+	for e, err := range nils.Each(w, "Watch", w.Watch(ctx, name, at)) {
 		if err == nil {
 			err = give(e)
 		}
@@ -228,7 +229,7 @@ func unlessEnough(err error) error {
 // page reads some entries.
 func page(ctx context.Context, in store.Store, name string, after int64) (list []session.Entry, err error) {
 	size := 0
-	for e, err := range in.Load(ctx, name, after) {
+	for e, err := range nils.Each(in, "Load", in.Load(ctx, name, after)) {
 		if err != nil {
 			return nil, err
 		}
@@ -247,7 +248,7 @@ func page(ctx context.Context, in store.Store, name string, after int64) (list [
 func (b *Backend) before(ctx context.Context, name string, entries, from int64) (int64, error) {
 	var failed error
 	n := sort.Search(int(entries), func(i int) bool {
-		for e, err := range b.store().Load(ctx, name, int64(i)) {
+		for e, err := range nils.Each(b.store(), "Load", b.store().Load(ctx, name, int64(i))) {
 			if err != nil {
 				failed = cmp.Or(failed, err)
 				return true
@@ -271,7 +272,7 @@ func (b *Backend) streamed(ctx context.Context, id string) (kept, over bool, err
 	if err != nil || info.Entries == 0 {
 		return err == nil, false, err
 	}
-	for e, err := range b.store().Load(ctx, name, info.Entries-1) {
+	for e, err := range nils.Each(b.store(), "Load", b.store().Load(ctx, name, info.Entries-1)) {
 		if err != nil {
 			return true, false, err
 		}
@@ -295,7 +296,7 @@ func (b *Backend) sweep(ctx context.Context) error {
 	}
 	problem := errors.Join(b.book().Sweep(ctx, now), b.uploads().Sweep(ctx, now))
 	var old []string
-	for info, err := range b.store().List(ctx, session.Query{Tags: []string{tagEvents}, Owner: b.owner(), Nested: true}) {
+	for info, err := range nils.Each(b.store(), "List", b.store().List(ctx, session.Query{Tags: []string{tagEvents}, Owner: b.owner(), Nested: true})) {
 		if err != nil { // of a row that cannot be read, behind all others
 			problem = errors.Join(problem, err)
 			break

@@ -95,7 +95,7 @@ func (s *Store) EventsSince(ctx context.Context, id string, since int64) (list [
 	if err != nil || info.Entries <= since {
 		return nil, since, err
 	}
-	for e, err := range s.In.Load(ctx, name, since) {
+	for e, err := range nils.Each(s.In, "Load", s.In.Load(ctx, name, since)) {
 		if err != nil {
 			return nil, since, err
 		}
@@ -175,7 +175,7 @@ func (s *Store) eachEvent(ctx context.Context, id string, from int64, yield func
 
 // noteAt reads one entry about an object.
 func (s *Store) noteAt(ctx context.Context, in string, seq int64) (n stored, err error) {
-	for e, err := range s.In.Load(ctx, in, seq-1) {
+	for e, err := range nils.Each(s.In, "Load", s.In.Load(ctx, in, seq-1)) {
 		if err != nil {
 			return n, err
 		}

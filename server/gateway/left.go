@@ -51,7 +51,7 @@ func (s *Store) Left(ctx context.Context) (ids []string, err error) {
 
 // marked returns the sessions of the responses about which something is to be sent.
 func (s *Store) marked(ctx context.Context) (names []string, err error) {
-	for mark, err := range s.In.List(ctx, session.Query{Tags: []string{tagWebhook}, Owner: s.Owner, Nested: true, Archived: true}) {
+	for mark, err := range nils.Each(s.In, "List", s.In.List(ctx, session.Query{Tags: []string{tagWebhook}, Owner: s.Owner, Nested: true, Archived: true})) {
 		if err != nil {
 			return names, err
 		}
@@ -116,7 +116,7 @@ func (s *Store) lost(ctx context.Context) (names []string, problem error) {
 func (s *Store) listOld(ctx context.Context, now time.Time) error {
 	var waiting []session.Info
 	talks := map[string]bool{}
-	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects}) {
+	for info, err := range nils.Each(s.In, "List", s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects})) {
 		switch {
 		case err != nil:
 			return err
@@ -140,7 +140,7 @@ func (s *Store) leftIn(ctx context.Context, name string) (id string, err error) 
 	if err != nil {
 		return "", err
 	}
-	unlock, err := s.In.Lock(ctx, name)
+	unlock, err := nils.Lock(ctx, s.In, name)
 	if errors.Is(err, session.ErrBusy) {
 		return "", nil
 	}
@@ -160,7 +160,7 @@ func (s *Store) leftIn(ctx context.Context, name string) (id string, err error) 
 // begunIn returns the response that begins in a session, and whether it has ended. It does not read what
 // the session shares with another one.
 func (s *Store) begunIn(ctx context.Context, info session.Info) (id string, ended bool, err error) {
-	for e, err := range s.In.Load(ctx, info.ID, info.At) {
+	for e, err := range nils.Each(s.In, "Load", s.In.Load(ctx, info.ID, info.At)) {
 		if errors.Is(err, session.ErrNotFound) {
 			return "", false, nil
 		}

@@ -736,7 +736,7 @@ func (s *Store) Busy(ctx context.Context, id string) (bool, error) {
 	if nils.Is(s.In) {
 		return false, errNoSessions
 	}
-	unlock, err := s.In.Lock(ctx, sessionOf(id))
+	unlock, err := nils.Lock(ctx, s.In, sessionOf(id))
 	if errors.Is(err, session.ErrBusy) {
 		return true, nil
 	}
@@ -785,7 +785,7 @@ func (s *Store) Item(ctx context.Context, id string) (item.Item, error) {
 		}
 	}
 	var names []string
-	for info, err := range s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects, Archived: true}) { // a fork has no tags
+	for info, err := range nils.Each(s.In, "List", s.In.List(ctx, session.Query{Owner: s.Owner, Prefix: objects, Archived: true})) { // a fork has no tags
 		if err != nil {
 			return item.Item{}, err
 		}

@@ -70,7 +70,7 @@ func (s *Store) unshared(ctx context.Context, name string) (own []session.Entry,
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range s.In.Load(ctx, name, info.At) {
+	for e, err := range nils.Each(s.In, "Load", s.In.Load(ctx, name, info.At)) {
 		if err != nil {
 			return nil, err
 		}

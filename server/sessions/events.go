@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/internal/sse"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -119,7 +120,7 @@ func (s *stream) read(id string, after int64) {
 	if s.look() != nil {
 		return
 	}
-	for e, err := range s.h.Store.Load(s.ctx, id, after) {
+	for e, err := range nils.Each(s.h.Store, "Load", s.h.Store.Load(s.ctx, id, after)) {
 		if err != nil {
 			s.broken(err)
 			return
@@ -139,7 +140,7 @@ func (s *stream) follow(in session.Watcher, id string, after int64) {
 	go func() {
 		defer close(done)
 		defer close(entries)
-		for e, err := range in.Watch(ctx, id, after) {
+		for e, err := range nils.Each(in, "Watch", in.Watch(ctx, id, after)) {
 			if failed = err; err != nil {
 				return
 			}

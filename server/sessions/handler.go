@@ -118,7 +118,7 @@ func (h *Handler) find(ctx context.Context, name string) (session.Info, error) {
 		return info, err
 	}
 	var found []session.Info
-	for info, err := range h.Store.List(ctx, session.Query{Name: name, Owner: h.Owner, Limit: 2}) {
+	for info, err := range nils.Each(h.Store, "List", h.Store.List(ctx, session.Query{Name: name, Owner: h.Owner, Limit: 2})) {
 		if err != nil {
 			return info, err
 		}
@@ -155,7 +155,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request) error {
 	page := Page{Object: "list", Data: []Session{}}
 	var infos []session.Info
 	hidden := false
-	for info, err := range h.Store.List(r.Context(), q) {
+	for info, err := range nils.Each(h.Store, "List", h.Store.List(r.Context(), q)) {
 		if errors.Is(err, session.ErrBadCursor) {
 			return server.Invalid("invalid_value", "after", "'after' is not the cursor of a list: %v.", session.ErrBadCursor)
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
@@ -206,7 +207,7 @@ func (h *Handler) status(ctx context.Context, id string, state queue.State, run,
 		if !ok {
 			return StatusRunning, nil
 		}
-		unlock, err := l.Lock(ctx, id)
+		unlock, err := nils.Lock(ctx, l, id)
 		switch {
 		case errors.Is(err, session.ErrBusy):
 			return StatusRunning, nil

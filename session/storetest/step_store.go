@@ -113,7 +113,7 @@ func (s *stepStore) Load(ctx context.Context, id string, after int64) iter.Seq2[
 			yield(session.Entry{}, err)
 			return
 		}
-		for e, err := range s.store.Load(ctx, id, after) {
+		for e, err := range nils.Each(s.store, "Load", s.store.Load(ctx, id, after)) {
 			if !yield(e, err) {
 				return
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -121,7 +122,7 @@ func (k Files) read(ctx context.Context, in string) (f described, hash session.H
 	if err != nil {
 		return f, hash, err
 	}
-	for e, err := range k.In.Load(ctx, in, 0) {
+	for e, err := range nils.Each(k.In, "Load", k.In.Load(ctx, in, 0)) {
 		if err != nil {
 			return f, hash, err
 		}
@@ -191,7 +192,7 @@ func (k Files) Files(ctx context.Context) iter.Seq2[server.File, error] {
 
 // sessions returns the sessions of files.
 func (k Files) sessions(ctx context.Context) (list []session.Info, err error) {
-	for info, err := range k.In.List(ctx, session.Query{Tags: []string{tagFiles}, Owner: k.Owner, Archived: true}) {
+	for info, err := range nils.Each(k.In, "List", k.In.List(ctx, session.Query{Tags: []string{tagFiles}, Owner: k.Owner, Archived: true})) {
 		if err != nil { // of a row that cannot be read, behind all others
 			return list, err
 		}

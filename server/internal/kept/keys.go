@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -202,7 +203,7 @@ func (b *Book) keep() time.Duration { return cmp.Or(b.Keep, 24*time.Hour) }
 func (b *Book) Sweep(ctx context.Context, now time.Time) error {
 	var old []string
 	var problem error
-	for info, err := range b.In.List(ctx, session.Query{Tags: []string{b.Tag}, Owner: b.Owner, Archived: true}) {
+	for info, err := range nils.Each(b.In, "List", b.In.List(ctx, session.Query{Tags: []string{b.Tag}, Owner: b.Owner, Archived: true})) {
 		if err != nil { // of a row that cannot be read, behind all others
 			problem = err
 			break

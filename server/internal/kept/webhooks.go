@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
@@ -232,7 +233,7 @@ func (s *Sender) due(ctx context.Context, waiting []session.Info) ([]session.Inf
 	for _, mark := range waiting {
 		known[mark.ID] = true
 	}
-	for mark, err := range s.In.List(ctx, session.Query{Tags: []string{s.Tag}, Owner: s.Owner, Nested: true, Archived: true}) {
+	for mark, err := range nils.Each(s.In, "List", s.In.List(ctx, session.Query{Tags: []string{s.Tag}, Owner: s.Owner, Nested: true, Archived: true})) {
 		if ctx.Err() != nil {
 			return nil, nil
 		}
@@ -325,7 +326,7 @@ func (s *Sender) looks(ctx context.Context, mark session.Info, t *tries) (found 
 		return true, info.Entries, err
 	}
 	found, seen = t.failed > 0, t.seen
-	for e, err := range s.In.Load(ctx, in, t.seen) {
+	for e, err := range nils.Each(s.In, "Load", s.In.Load(ctx, in, t.seen)) {
 		if errors.Is(err, session.ErrNotFound) {
 			return true, seen, nil
 		}
