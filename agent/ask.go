@@ -598,6 +598,7 @@ func (r *Run) endTurn(ctx context.Context, end session.TurnEnded, decision sessi
 		r.progress(Progress{Kind: ProgressCache, Turn: end.Turn, Cache: cache})
 	}
 	if n, ok := decision.(session.Noticed); ok {
+		r.tells(n) // the next turn need not say it again
 		if objection := after(ctx, "Noticed", r.agent.Hooks, noticed, &n); objection != nil {
 			return r.stopFor(objection)
 		}

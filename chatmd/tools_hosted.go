@@ -189,6 +189,11 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 				ok = false
 				continue
 			}
+			if text := strings.TrimLeft(a.Value, space); text != "" && (text[0] == '{' || text[0] == '[') { // it would be sent as a name
+				c.failAttr(n, a, a.Name+" is JSON, which stands inside the element", fmt.Sprintf("such as <tool type=%q>{%q: %s}</tool>", excerpt(typ), a.Name, map[byte]string{'{': "{…}", '[': "[…]"}[text[0]]))
+				ok = false
+				continue
+			}
 			value, problem := optionValue(kind, a)
 			if problem != "" {
 				c.failAttr(n, a, a.Name+" is "+problem, "")

@@ -84,6 +84,8 @@ func TestHostedTools(t *testing.T) {
 		`<tool type="tool_search" size="1"/>`:                                                          `a tool of type tool_search has no attribute size: size="1" (it has no attributes; its options are members of the JSON inside the element)`,
 		`<tool type="file_search" vector_store_ids=" , "/>`:                                            `it has no vector_store_ids`,
 		`<tool type="code_interpreter" container=""/>`:                                                 `1:31: <tool>: container is empty: container=""`,
+		`<tool type="code_interpreter" container='{"type":"auto"}'/>`:                                  `container is JSON, which stands inside the element: container='{"type":"auto"}' (such as <tool type="code_interpreter">{"container": {…}}</tool>)`,
+		`<tool type="file_search" vector_store_ids='["vs_1"]'/>`:                                       `vector_store_ids is JSON, which stands inside the element: vector_store_ids='["vs_1"]' (such as <tool type="file_search">{"vector_store_ids": […]}</tool>)`,
 		`<tool type="code_interpreter">{"container":{}}</tool>`:                                        `it has no container: <tool type="code_interpreter">{"container":{}}</tool> (such as container="cntr_123"; without a container it gets a new one)`,
 		`<tool type="web_search" search_context_size=""/>`:                                             `search_context_size is empty`,
 		`<tool type="mcp" server_label="" server_url="https://x"/>`:                                    `1:18: <tool>: server_label is empty`,
