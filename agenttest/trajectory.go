@@ -64,7 +64,7 @@ func Trajectory(log []session.Entry) string {
 //
 // The turns are compared in order. The lines of one turn may be in any order, because
 // the calls of one reply run at the same time. "…" stands for any text within a line.
-// Indentation and empty lines do not count.
+// Indentation and empty lines do not count. A call that failed has "!" in place of "=".
 func CheckTrajectory(tb testing.TB, log []session.Entry, want string) {
 	tb.Helper()
 	if diff := trajectoryDiff(want, Trajectory(log)); diff != "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// EventType is the type member of a stream event. Schema: ResponseStreamEvent.
+// EventType is the type member of a stream event, such as [EventTextDelta], which has a piece
+// of the answer's text. The others stand beside [EventCreated]. Schema: ResponseStreamEvent.
 type EventType string
 
 // The types of stream events that this package acts on. Events of other types are
@@ -50,7 +51,8 @@ const (
 )
 
 // Event is one stream event. The members that most events have are fields; use
-// [Event.Member] for the others. A member that the server left out is "" or -1.
+// [Event.Member] for the others. A member that the server left out is "" or -1. The text of
+// the answer is the Delta of the events of type [EventTextDelta].
 //
 // An Event is an immutable value: the strings in it, and those taken from it, never
 // change. They share the memory of [Event.JSON], so a program that keeps millions of

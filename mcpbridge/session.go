@@ -290,7 +290,8 @@ func (s *session) probe() {
 func (s *session) title() string {
 	var info Info
 	s.describe(&info)
-	return s.said(fmt.Sprintf("%s %s, protocol %s", info.Title, info.Version, info.Protocol))
+	name := strings.TrimSpace(info.Title + " " + info.Version) // some servers have no version
+	return s.said(fmt.Sprintf("%s, protocol %s", name, info.Protocol))
 }
 
 func (s *session) describe(info *Info) {
