@@ -22,7 +22,6 @@ import (
 // attached is a terminal that shows a session which another process runs. What the person
 // types is delivered to that run, and so are their answers about calls. J2
 type attached struct {
-	*runCommand
 	std   stdio
 	who   *person.Person
 	store keeper // nil if the session is at a server
@@ -39,6 +38,9 @@ type attached struct {
 	delivers int                     // how often the person said something
 	live     strings.Builder         // the text of a message that was shown before its entry
 	behind   bool                    // more of it has come than is shown before its entry
+
+	// verdict returns the error of the command for a run that ended. A chat, which stays, has none.
+	verdict func(session.Stopped) error
 }
 
 // mostUnsettled is how many bytes of a message are shown before its entry: pieces can come
@@ -76,7 +78,7 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p.Look = show.LookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
-	a := &attached{runCommand: c, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
+	a := &attached{verdict: func(s session.Stopped) error { return c.verdict(s, unapproved{}) }, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", show.Printable(info.ID), show.Printable(holderOf(busy)))
 	if c.Prompt == "-" { // standard input is the terminal, where the person goes on
 		c.Prompt = ""
@@ -360,5 +362,5 @@ func (a *attached) ended(ctx context.Context, s *session.Session) error {
 	case a.stopped.Why == string(agent.StopApprovalPending):
 		return &exitError{exitNeedsAllow, fmt.Errorf("a call waits for an approval: answer by antiphon sessions approve %s", a.info.ID)}
 	}
-	return a.verdict(*a.stopped, unapproved{})
+	return a.verdict(*a.stopped)
 }

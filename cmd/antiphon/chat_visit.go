@@ -60,7 +60,7 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	t.printer(slices.Values(s.Log()[:0]))
 	src := &stored{in: store, id: info.ID, audit: log, from: "chat"}
 	t.print.Over = true
-	v := &visitor{t: t, attached: &attached{runCommand: t.run, std: t.std, who: t.who, store: store, src: src, info: info, show: t.print, asked: map[string]bool{}}}
+	v := &visitor{t: t, attached: &attached{std: t.std, who: t.who, store: store, src: src, info: info, show: t.print, asked: map[string]bool{}}}
 	if err := v.begin(ctx, s.Log()); err != nil {
 		return err
 	}

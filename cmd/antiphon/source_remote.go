@@ -263,7 +263,7 @@ func reach(ctx context.Context, client *sessions.Client, name string) (sessions.
 // visitRemote is like visit for a session at a server.
 func (t *dialogue) visitRemote(ctx context.Context, r *remote, host string) error {
 	t.printer(func(func(session.Entry) bool) {})
-	v := &visitor{t: t, there: r, attached: &attached{runCommand: t.run, std: t.std, who: t.who, src: r, info: session.Info{ID: r.id}, show: t.print, asked: map[string]bool{}}}
+	v := &visitor{t: t, there: r, attached: &attached{std: t.std, who: t.who, src: r, info: session.Info{ID: r.id}, show: t.print, asked: map[string]bool{}}}
 	log, err := r.read(ctx, r.id, func(e session.Entry) {
 		v.passes(e)
 		t.count(e)

@@ -20,8 +20,9 @@ import (
 // ShortCall is the maximum length in characters of a call on one line.
 const ShortCall = 100
 
-// Shown is a call in the form for approval: it contains every character exactly
-// once, because nobody should approve what they cannot see.
+// Shown is what a person is asked to allow: a call, or what a file may do. Of a call it
+// contains every character exactly once, because nobody should approve what they cannot
+// see.
 type Shown struct {
 	Title string
 	Lines []Line // of the arguments, unless the title contains them
