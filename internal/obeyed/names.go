@@ -25,14 +25,14 @@ var files = []string{
 
 // folders are folders with all that is in them.
 var folders = []string{
-	".git", ".hg", ".sl", ".jj", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
+	".git", ".hg", ".sl", ".jj", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".antiphon",
 	".mise", ".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
 	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
 }
 
 // ofProjects are names of files and folders that programs obey in the folder of a project.
 var ofProjects = []string{
-	".envrc", ".mise.toml", "mise.toml", ".mise", ".tool-versions", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf",
+	".envrc", ".mise.toml", "mise.toml", ".mise", ".tool-versions", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".antiphon",
 }
 
 // Name returns the part of a path that names a file or folder that programs obey, or "".

@@ -57,6 +57,7 @@ func TestNamesInOtherForms(t *testing.T) {
 		"git~1/config":              ".git", "GIT~1. /config": ".git", "git~1::$INDEX_ALLOCATION/hooks/pre-commit": ".git", "gi\u200ct~1": ".git", "git~12/x": "", // the short name of .git
 		"HG~1/hgrc": ".hg", "SL~1/config": ".sl", "JJ~2/repo": ".jj", "SSH~1/x": ".ssh", "ENVRC~1": ".envrc", "VSCODE~1/tasks.json": ".vscode", "BASH_P~1": ".bash_profile", "a/MISE~1.TOM": ".mise.toml",
 		"GI7EBA~1/config": ".git", "MISELO~1.TOM": "mise.*.toml", "mise/CONFIG~1.TOM": "mise/config.toml", "CONFIG~1/MISE/x": ".config/mise", "LIBRAR~1/LaunchAgents": "", "PROGRA~1/x": "", "~1/x": "", "CONFIG~1.TOM": "",
+		".antiphon/agents/run.md": ".antiphon", "a/.Antiphon/x": ".antiphon", ".antiphon-backup-x": "",
 		".sl/config": ".sl", ".jj/repo/config.toml": ".jj",
 		"a/mise.toml": "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",
 		".nvim.lua": ".nvim.lua", ".nvimrc": ".nvimrc", ".helix/languages.toml": ".helix", ".zed/tasks.json": ".zed", ".fleet/run.json": ".fleet", ".windsurf/mcp.json": ".windsurf",
