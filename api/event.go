@@ -317,8 +317,15 @@ type EventView struct {
 // Event returns a copy of the event that remains valid. It copies the text once;
 // Type and ItemID need no copy.
 func (v *EventView) Event() Event {
-	e := v.event
-	from := e.raw
+	var e Event
+	v.CopyTo(&e)
+	return e
+}
+
+// CopyTo is like Event for a variable that the caller reuses, because an Event is large.
+func (v *EventView) CopyTo(e *Event) {
+	*e = v.event
+	from := v.event.raw
 	at := within(from, e.Delta)
 	switch {
 	case e.Delta == "":
@@ -331,8 +338,12 @@ func (v *EventView) Event() Event {
 		both := from + e.Delta
 		e.raw, e.Delta = both[:len(from)], both[len(from):]
 	}
-	e.item, e.response = moved(e.item, from, e.raw), moved(e.response, from, e.raw)
-	return e
+	if e.item != "" {
+		e.item = moved(e.item, from, e.raw)
+	}
+	if e.response != "" {
+		e.response = moved(e.response, from, e.raw)
+	}
 }
 
 // moved returns the copy of part inside to, which is a copy of from. part must point

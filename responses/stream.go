@@ -185,7 +185,7 @@ func (s *stream) read(x *transport.Exchange, src source) error {
 			}
 			return x.Fail(&endpoint.Error{Class: endpoint.Truncated, Message: "the stream was declared done without its last event"})
 		}
-		if s.event, err = s.decode(x, raw.Data); err != nil {
+		if err := s.decode(x, raw.Data); err != nil {
 			if err := s.skip(x, src, raw, err); err != nil {
 				return err
 			}
@@ -231,11 +231,15 @@ func (s *stream) begin(x *transport.Exchange) {
 	}
 }
 
-// decode reads an event. Copies of deltas that are passed on share memory: see
+// decode reads the stream's current event. Copies of deltas that are passed on share memory: see
 // [transport.Passing]. Items do not, because they are kept.
-func (s *stream) decode(x *transport.Exchange, data []byte) (api.Event, error) {
+func (s *stream) decode(x *transport.Exchange, data []byte) (err error) {
 	if !x.Passes() || len(data) > maxShared || !bytes.Contains(data[:min(len(data), 80)], []byte(`.delta"`)) {
-		return s.decoder.Decode(data)
+		v, err := s.decoder.View(data)
+		if err == nil {
+			v.CopyTo(&s.event)
+		}
+		return err
 	}
 	at := s.shared.Len()
 	if at+len(data) > s.shared.Cap() {
@@ -244,7 +248,8 @@ func (s *stream) decode(x *transport.Exchange, data []byte) (api.Event, error) {
 		s.shared.Grow(max(size, len(data)))
 	}
 	s.shared.Write(data)
-	return s.decoder.DecodeString(s.shared.String()[at:])
+	s.event, err = s.decoder.DecodeString(s.shared.String()[at:])
+	return err
 }
 
 // The sizes of the memory that deltas share, in bytes.
