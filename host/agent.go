@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -51,11 +52,7 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 		return nil, errClosed
 	}
 	ctx = agent.WithBudget(ctx, h.spend)
-	const what = "the MCP servers to start"
-	h.cfg.notify(NoticeWaiting, what)
-	err := h.connect(ctx, h.File)
-	h.cfg.notify(NoticeReady, what)
-	if err != nil {
+	if err := h.connect(ctx, h.File); err != nil {
 		return nil, h.late(err)
 	}
 	providers := newProviders(&h.cfg.Endpoint, &h.cfg.FrontEnd)
@@ -84,16 +81,21 @@ func (h *Host) Agent(ctx context.Context) (*agent.Agent, error) {
 func (h *Host) connect(ctx context.Context, file *agentfile.File) error {
 	ctx, stop := h.bounded(ctx)
 	defer stop()
+	const what = "the MCP servers to start"
+	waits := sync.OnceFunc(func() { h.cfg.notify(NoticeWaiting, what) }) // not for a file that has none
+	defer h.cfg.notify(NoticeReady, what)
 	var unnamed *ConfigError
 	err := file.Connect(ctx, agentfile.Environment{
 		Lookup: h.cfg.Environment.Lookup,
 		Named: func(name string) (string, []string, error) {
+			waits() // an authorization may follow
 			value, hosts, err := h.named(ctx, name)
 			errors.As(err, &unnamed)
 			return value, hosts, err
 		},
 		Caller: h.caller(),
 		Starting: func(ctx context.Context, servers []mcpbridge.Server) error {
+			waits()
 			return h.record(ctx, serversOf(servers)...)
 		},
 	}, h.tellServer)

@@ -45,6 +45,26 @@ func TestSystemWithoutSandbox(t *testing.T) {
 	}
 }
 
+// TestNoServersNoWait: nobody is told to wait for the servers of a file that has none.
+func TestNoServersNoWait(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.md")
+	if err := os.WriteFile(path, []byte("<config model=\"rehearsal\"/>\n<user>go</user>\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h, err := Open(t.Context(), Config{File: path, FrontEnd: FrontEnd{Notify: func(n Notice) {
+		if n.Kind == NoticeWaiting && strings.Contains(n.Text, "servers") {
+			t.Errorf("%+v", n)
+		}
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Agent(t.Context()); err != nil {
+		t.Error(err)
+	}
+	_ = h.Close()
+}
+
 // A11: hosts are for the profile hosts, and a mistake names the setting.
 func TestHostsOfConfig(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.md")

@@ -171,7 +171,7 @@ func slug(text string, limit int) string {
 const maxChoices = 20
 
 // choices shows the newest sessions of the file that have the tags among, and returns them.
-func (c *runCommand) choices(ctx context.Context, std stdio, env environment) (list []session.Info, err error) {
+func (c *runCommand) choices(ctx context.Context, std stdio, env environment, columns int) (list []session.Info, err error) {
 	path, err := host.ResolvePath(c.File)
 	if err != nil {
 		return nil, usage(err)
@@ -188,9 +188,20 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment) (l
 		list = append(list, info)
 	}
 	for i, info := range list {
-		fmt.Fprintf(std.err, "%3d. %s  %s  %s%s\n", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID)), show.Shorten(show.Visible(env.Hide(info.Title)), 60), busyWith(ctx, k, info))
+		begin, end := fmt.Sprintf("%3d. %s  %s  ", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID))), busyWith(ctx, k, info)
+		room := min(60, max(10, columns-1-show.ColumnsOf(begin+end)))
+		fmt.Fprintln(std.err, begin+fitted(show.Visible(env.Hide(info.Title)), room)+end)
 	}
 	return list, nil
+}
+
+// fitted returns a text that has at most so many columns.
+func fitted(text string, columns int) string {
+	for n := columns; ; n-- {
+		if short := show.Shorten(text, n); n <= 1 || show.ColumnsOf(short) <= columns {
+			return short
+		}
+	}
 }
 
 // choose asks the person which session of the file to continue.
@@ -198,24 +209,29 @@ func (c *runCommand) choose(ctx context.Context, std stdio, env environment) (er
 	if !show.IsTerminal(std.in) || !show.IsTerminal(std.err) {
 		return usage(errors.New("-r asks at a terminal; antiphon sessions list lists the sessions, and --session NAME continues one"))
 	}
-	list, err := c.choices(ctx, std, env)
+	list, err := c.choices(ctx, std, env, show.WidthOf(std.err))
 	if err != nil {
 		return err
 	}
 	if len(list) == 0 {
 		return &host.ConfigError{Err: &host.NoLastError{Among: c.among}}
 	}
-	fmt.Fprint(std.err, "Which one? (1) ")
-	line, err := typed(ctx, std.in)
-	if err != nil {
-		return err
+	for question, usual := "Which one? (1) ", "1"; ; question, usual = "Which one? ", "" { // an empty line may be the end of the input
+		fmt.Fprint(std.err, question)
+		line, err := typed(ctx, std.in)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.Atoi(cmp.Or(strings.TrimSpace(line), usual))
+		if err == nil && n >= 1 && n <= len(list) {
+			c.Session, c.Choose = list[n-1].ID, false
+			return nil
+		}
+		if strings.TrimSpace(line) == "" {
+			return usage(errors.New("no session was chosen"))
+		}
+		fmt.Fprintf(std.err, "%q is not a number from 1 to %d\n", show.Visible(strings.TrimSpace(line)), len(list))
 	}
-	n, err := strconv.Atoi(cmp.Or(strings.TrimSpace(line), "1"))
-	if err != nil || n < 1 || n > len(list) {
-		return usage(fmt.Errorf("%q is not a number from 1 to %d", strings.TrimSpace(line), len(list)))
-	}
-	c.Session, c.Choose = list[n-1].ID, false
-	return nil
 }
 
 // typed reads a line and not a byte more: what follows is for others.

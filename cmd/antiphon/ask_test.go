@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antiphon-go/antiphon/internal/show"
 )
 
 // home returns an environment with an empty home, and makes a folder the current one.
@@ -232,6 +234,8 @@ func TestChoose(t *testing.T) {
 	if one < two || two < 0 || !strings.Contains(list[one:], "is-it-one-") || !strings.Contains(list[two:one], "Is it two?") {
 		t.Errorf("the list:\n%s", list)
 	}
+	term.keys(t, "9", "9", "Enter")
+	term.until(t, "\"99\" is not a number from 1 to 2\nWhich one?")
 	term.keys(t, "2", "Enter")
 	if end := term.until(t, "[exit code 0]"); !strings.Contains(end, "continues is-it-one-") || !strings.Contains(end, `You said: "More?"`) {
 		t.Errorf("the end:\n%s", end)
@@ -250,11 +254,16 @@ func TestChoicesAreHidden(t *testing.T) {
 	}
 	shown.Reset()
 	c := runCommand{File: "agent.md", runFlags: runFlags{storeFlag: storeFlag{Store: place}}}
-	list, err := c.choices(t.Context(), stdio{err: &shown}, environment{"OPENAI_API_KEY": testKey})
+	list, err := c.choices(t.Context(), stdio{err: &shown}, environment{"OPENAI_API_KEY": testKey}, 50)
 	if err != nil || len(list) != 1 || !strings.Contains(shown.String(), "My") || strings.Contains(shown.String(), "\x1b") {
 		t.Errorf("%v %v %q", list, err, shown.String())
 	}
 	noKey(t, "the list", shown.String())
+	for line := range strings.Lines(shown.String()) {
+		if n := show.ColumnsOf(strings.TrimSuffix(line, "\n")); n >= 50 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
 }
 
 // TestChoicesWait proves that the list of sessions says which of them wait for an approval, and that they do not any more when
@@ -266,7 +275,7 @@ func TestChoicesWait(t *testing.T) {
 	c := runCommand{File: "agent.md", runFlags: runFlags{storeFlag: storeFlag{Store: place}}}
 	listed := func() string {
 		var shown strings.Builder
-		if _, err := c.choices(t.Context(), stdio{err: &shown}, environment{}); err != nil {
+		if _, err := c.choices(t.Context(), stdio{err: &shown}, environment{}, 80); err != nil {
 			t.Error(err)
 		}
 		return shown.String()

@@ -436,7 +436,7 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 		t.cfg.Session, t.cfg.Last, c.Last = "", true, false
 		return nil
 	}
-	list, err := t.run.choices(ctx, t.std, t.env)
+	list, err := t.run.choices(ctx, t.std, t.env, t.face.width())
 	if err != nil {
 		return err
 	}
@@ -457,6 +457,7 @@ func (t *dialogue) choose(ctx context.Context) (err error) {
 			t.cfg.Session, c.Choose = list[n-1].ID, false
 			return nil
 		}
+		fmt.Fprintf(t.std.err, "   it is a number from 1 to %d\n", len(list))
 	}
 }
 

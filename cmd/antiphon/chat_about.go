@@ -217,12 +217,15 @@ func (t *dialogue) why() error {
 	}
 	var state plan.State
 	var setup session.Setup
-	before, asked, broke := "", 0, 0
-	last := "  there was one request so far, and nothing to compare it with"
+	before, asked, broke, silent := "", 0, 0, 0
+	last := "  there was one request whose use is known, and nothing to compare it with"
 	for e := range t.host.Session.Entries() {
 		state.Apply(e)
 		setup.Apply(e.Body)
 		b, ok := e.Body.(session.TurnEnded)
+		if ok && b.Usage == nil && b.Class == "" {
+			silent++
+		}
 		if !ok || b.Usage == nil {
 			continue
 		}
@@ -257,6 +260,14 @@ func (t *dialogue) why() error {
 	}
 	if broke == 0 && asked > 1 {
 		fmt.Fprintf(t.std.err, "  nothing broke the prompt cache: each of %s begins with all of the one before\n", show.Plural(asked, "request"))
+	}
+	switch {
+	case asked == 0 && silent > 0:
+		last = "  the endpoint does not say what it used, so nothing is known about its prompt cache"
+	case asked == 0:
+		last = "  no request was answered yet"
+	case silent > 0:
+		last += fmt.Sprintf("; about %s the endpoint said nothing", show.Plural(silent, "more request"))
 	}
 	fmt.Fprintln(t.std.err, last)
 	return nil

@@ -203,7 +203,7 @@ func TestLostWithModelQuestion(t *testing.T) {
 				t.Fatal(err)
 			}
 			var list strings.Builder
-			if _, err := d.run.choices(t.Context(), stdio{err: &list}, d.env); err != nil || !strings.Contains(list.String(), "(waits for you)") {
+			if _, err := d.run.choices(t.Context(), stdio{err: &list}, d.env, 200); err != nil || !strings.Contains(list.String(), "(waits for you)") {
 				t.Errorf("%v, the list of sessions: %s", err, list.String())
 			}
 			hungUp.Store(nil)
@@ -470,6 +470,22 @@ func TestKeysFit(t *testing.T) {
 		if n := show.ColumnsOf(line); n >= d.face.width() {
 			t.Errorf("%d columns: %s", n, line)
 		}
+	}
+}
+
+// TestWhyWithoutUsage proves that requests about whose use the endpoint says nothing are not taken for none.
+func TestWhyWithoutUsage(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  say Yes.\n")
+	if err := d.turn(t.Context(), "hello"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if _, err := d.host.Session.Append(t.Context(), session.TurnStarted{Turn: i + 2}, session.TurnEnded{Turn: i + 2, Status: "completed"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.why(); err != nil || !strings.Contains(screen.String(), "about 2 more requests the endpoint said nothing") {
+		t.Errorf("%v: %s", err, screen)
 	}
 }
 

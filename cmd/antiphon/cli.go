@@ -371,7 +371,7 @@ var slips = []struct {
 	{lazyregexp.New(`^missing flags: (.*)$`), "missing: $1"},
 	{lazyregexp.New(`^expected "(<\S+>).*"$`), "missing: $1"},
 	{lazyregexp.New(`expected \w+ value but got "([^"]*)" \(.*flag\); perhaps try (--[^"]+="[^"]*")\?$`), "$1 looks like a flag; if it is the value, write $2"},
-	{lazyregexp.New(`^(--\S+) must be one of (.*) but got (".*")$`), "$1: $3 is not one of $2"},
+	{lazyregexp.New(`^(--\S+|<\S+>) must be one of (.*) but got (".*")$`), "$1: $3 is not one of $2"},
 }
 
 // plainer returns an error of the parser in plain words, with a suggestion.
