@@ -20,7 +20,7 @@ import (
 	"github.com/antiphon-go/antiphon/sandbox"
 )
 
-// A worker that is killed, and a session that is parked, leave no process of a tool behind:
+// A worker that is killed, and a session that is parked, leave no process of a tool or of an MCP server behind:
 // neither children, nor those that left their group and their parent. Each process holds
 // a named pipe open, whose end is seen when the last one is gone.
 func TestNoProcessStays(t *testing.T) {
@@ -32,8 +32,19 @@ func TestNoProcessStays(t *testing.T) {
 			continue
 		}
 		for _, end := range []string{"kill", "park", "park the agent", "park the endpoint"} {
-			t.Run(profile+", "+end, func(t *testing.T) { noProcessStays(t, profile, end) })
+			t.Run(profile+", "+end, func(t *testing.T) {
+				noProcessStays(t, profile, end, "<tool name=\"run_command\" approval=\"allow\"/>\n")
+			})
 		}
+		t.Run(profile+", kill, of an MCP server", func(t *testing.T) {
+			bin := t.TempDir()
+			write(t, filepath.Join(bin, "stays"), "#!/bin/sh\ntrap '' TERM HUP\n"+processes+"\n") // it reads nothing, and does not see the end of its input
+			if err := os.Chmod(filepath.Join(bin, "stays"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+			noProcessStays(t, profile, "kill", "<tool mcp_server=\"stdio:stays\" approval=\"allow\"/>\n")
+		})
 	}
 }
 
@@ -42,7 +53,7 @@ const stay = 5 * time.Minute
 
 const processes = `exec 9>alive; sleep 1000 & setsid sh -c "sleep 1000 & sleep 1000" & (setsid sleep 1000 &) ; echo started >&9; sleep 1000`
 
-func noProcessStays(t *testing.T, profile, end string) {
+func noProcessStays(t *testing.T, profile, end, tools string) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	if end == "kill" { // a program that is killed leaves its temporary folders
@@ -55,7 +66,7 @@ func noProcessStays(t *testing.T, profile, end string) {
 	if err := syscall.Mkfifo(filepath.Join(dir, "alive"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	file := write(t, filepath.Join(agents, "agent.md"), "<tool name=\"run_command\" approval=\"allow\"/>\n")
+	file := write(t, filepath.Join(agents, "agent.md"), tools)
 	url, _ := stalling(t, []item.Item{item.Call("call_1", "run_command", `{"command":["sh","-c",`+strconv.Quote(processes)+`]}`)})
 	if o := program(t, "work", "submit", file, "talk", "Go", "--store", store); o.code != 0 {
 		t.Fatal(o.err)
