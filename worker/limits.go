@@ -4,13 +4,18 @@
 package worker
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 )
 
 // longestWait is how long a run waits for its endpoint in memory, as long as for a single
@@ -42,11 +47,11 @@ func (e *closedError) Until() time.Time {
 
 // closed returns the endpoints at which no run may begin now: those to which nothing may be sent, and
 // those whose places are all taken.
-func (p *pool) closed(ctx context.Context) (shut, full map[string]bool, err error) {
-	if p.limits == nil {
+func closed(ctx context.Context, limits queue.Limits) (shut, full map[string]bool, err error) {
+	if limits == nil {
 		return nil, nil, nil
 	}
-	list, err := p.limits.Endpoints(ctx)
+	list, err := limits.Endpoints(ctx)
 	shut, full = map[string]bool{}, map[string]bool{}
 	for _, e := range list {
 		switch {
@@ -59,18 +64,76 @@ func (p *pool) closed(ctx context.Context) (shut, full map[string]bool, err erro
 	return shut, full, err
 }
 
-// gate lets the requests of a run through as the limits of their endpoints allow, and
-// tells the other workers what the endpoints ask for. It implements [endpoint.Gate].
-type gate struct {
-	*pool
-	url string // the endpoint of the run's own agent
+// Gate lets the requests of a run through as the limits of their endpoints allow that the workers of a
+// store share, and tells the other workers what the endpoints ask for. It implements [endpoint.Gate], for
+// programs that make runs without a [Worker]. It does not count runs. It is safe for concurrent use, and the
+// zero value limits nothing.
+type Gate struct {
+	limits queue.Limits
+	chance func() float64              // draws a number from 0 to 1
+	report func(url string, err error) // of the store
 
-	mu   sync.Mutex
-	sent time.Time // when the last request was sent, or its tokens were counted
+	mu     sync.Mutex
+	url    string    // the endpoint of the run's own agent; if it is not known, the first that was asked
+	sent   time.Time // when the last request was sent, or its tokens were counted
+	closed error     // why the last request was not sent
+}
+
+// NewGate returns a gate for a run whose agent asks the endpoint with the base URL; "" means the first that
+// it asks. Failed may be nil. It is called, from any goroutine, with errors of the store that keep the run from nothing.
+func NewGate(limits queue.Limits, url string, failed func(error)) *Gate {
+	if nils.Is(limits) {
+		limits = nil
+	}
+	return &Gate{limits: limits, url: url, chance: rand.Float64, report: func(_ string, err error) {
+		if failed != nil {
+			failed(err)
+		}
+	}}
+}
+
+// gate returns the gate for the runs of a worker at an endpoint.
+func (p *pool) gate(url string) *Gate {
+	return &Gate{limits: p.limits, url: url, chance: p.chance, report: func(url string, err error) {
+		p.log.Error("the store failed", "endpoint", url, "error", p.sayable(err))
+	}}
+}
+
+// Closed returns why the last request was not sent, and when the endpoint may be asked again. The error is nil
+// if it was sent.
+func (g *Gate) Closed() (until time.Time, why error) {
+	if g == nil {
+		return until, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var closed *closedError
+	if errors.As(g.closed, &closed) {
+		until = closed.Until()
+	}
+	return until, g.closed
 }
 
 // Enter implements [endpoint.Gate].
-func (g *gate) Enter(ctx context.Context, url string) error {
+func (g *Gate) Enter(ctx context.Context, url string) error {
+	if g == nil || g.limits == nil {
+		return nil
+	}
+	err := g.enter(ctx, url)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.url = cmp.Or(g.url, url)
+	g.closed = nil
+	switch {
+	case err == nil:
+		g.sent = time.Now()
+	case errors.As(err, new(*closedError)):
+		g.closed = err
+	}
+	return err
+}
+
+func (g *Gate) enter(ctx context.Context, url string) error {
 	part := g.chance()
 	for {
 		e, err := g.limits.Send(ctx, url, longestWait)
@@ -83,33 +146,20 @@ func (g *gate) Enter(ctx context.Context, url string) error {
 			return &closedError{url: url, stopped: e.Stopped}
 		case wait > longestWait:
 			return &closedError{url: url, wait: wait}
-		case wait > 0:
-			if err := rest(ctx, wait); err != nil {
-				return err
-			}
-			if e.Requests == 0 { // its time is not reserved
-				continue
-			}
-			// The endpoint may have asked to wait meanwhile, or was stopped.
-			shut, err := g.isShut(ctx, url)
-			if err != nil {
-				return err
-			}
-			if shut {
-				continue
-			}
+		case wait <= 0:
+			return nil
 		}
-		g.mu.Lock()
-		g.sent = time.Now()
-		g.mu.Unlock()
-		return nil
+		if err := rest(ctx, wait); err != nil {
+			return err
+		}
+		if e.Requests == 0 { // its time is not reserved
+			continue
+		}
+		// The endpoint may have asked to wait meanwhile, or was stopped.
+		if shut, _, err := closed(ctx, g.limits); err != nil || !shut[url] {
+			return err
+		}
 	}
-}
-
-// isShut reports whether nothing may be sent to an endpoint now.
-func (p *pool) isShut(ctx context.Context, url string) (bool, error) {
-	shut, _, err := p.closed(ctx)
-	return shut[url], err
 }
 
 // spread is the time over which those who waited for the end of a pause begin.
@@ -128,19 +178,19 @@ func rest(ctx context.Context, d time.Duration) error {
 }
 
 // Failed implements [endpoint.Gate].
-func (g *gate) Failed(ctx context.Context, url string, failure *endpoint.Error) {
-	if failure.RetryAfter <= 0 {
+func (g *Gate) Failed(ctx context.Context, url string, failure *endpoint.Error) {
+	if g == nil || g.limits == nil || failure == nil || failure.RetryAfter <= 0 {
 		return
 	}
 	if err := g.limits.Slow(context.WithoutCancel(ctx), url, failure.RetryAfter); err != nil {
-		g.log.Error("the store failed", "endpoint", url, "error", g.sayable(err))
+		g.report(url, err)
 	}
 }
 
-// count counts the tokens of the run's own turns and of its subagents, all for the
+// Count counts the tokens of an entry of the run: of its own turns and of its subagents, all for the
 // endpoint of its agent.
-func (g *gate) count(ctx context.Context, b session.Body) {
-	if g.limits == nil || g.url == "" {
+func (g *Gate) Count(ctx context.Context, b session.Body) {
+	if g == nil || g.limits == nil {
 		return
 	}
 	var tokens int64
@@ -156,11 +206,14 @@ func (g *gate) count(ctx context.Context, b session.Body) {
 		return
 	}
 	g.mu.Lock()
-	now := time.Now()
+	url, now := g.url, time.Now()
 	ago := now.Sub(g.sent)
 	g.sent = now
 	g.mu.Unlock()
-	if err := g.limits.Used(context.WithoutCancel(ctx), g.url, tokens, ago); err != nil {
-		g.log.Error("the store failed", "endpoint", g.url, "error", g.sayable(err))
+	if url == "" { // nothing was sent
+		return
+	}
+	if err := g.limits.Used(context.WithoutCancel(ctx), url, tokens, ago); err != nil {
+		g.report(url, err)
 	}
 }

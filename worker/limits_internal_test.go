@@ -29,7 +29,7 @@ func inGate(t *testing.T, do func(g *gated)) {
 // enters returns when a request may be sent that draws a place in the spread.
 func (g *gated) enters(place float64) (time.Duration, error) {
 	p := &pool{Worker: &Worker{draw: func() float64 { return place }}, limits: g.db.Open(memstore.Options{})}
-	err := (&gate{pool: p}).Enter(g.Context(), simURL)
+	err := p.gate("").Enter(g.Context(), simURL)
 	return time.Since(g.begun), err
 }
 

@@ -35,7 +35,7 @@ var (
 func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool) {
 	log := p.log.With("session", r.work.Session, "agent", short(r.work.Agent))
 	var begun queue.Work
-	g := &gate{pool: p, url: r.work.Endpoint}
+	g := p.gate(r.work.Endpoint)
 	held := ctx
 	if p.limits != nil {
 		held = endpoint.WithGate(ctx, g)
@@ -83,7 +83,7 @@ func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool
 }
 
 // run runs an open session until it stops.
-func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*agent.Result, error) {
+func (p *pool) run(ctx context.Context, r *running, h conversation, g *Gate) (*agent.Result, error) {
 	p.mu.Lock()
 	r.open = h
 	if p.drains {
@@ -101,7 +101,7 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *gate) (*a
 			failure = err
 		}
 		if e, ok := event.(agent.Recorded); ok {
-			g.count(ctx, e.Body)
+			g.Count(ctx, e.Body)
 			p.countStep(e.Body)
 			if b, ok := e.Body.(session.StopAsked); ok && b.Run != 0 {
 				r.moved = cmp.Or(b.Detail, "it goes on elsewhere")

@@ -440,7 +440,7 @@ func (p *pool) choose(ctx context.Context, want queue.Want) (list []choice, err 
 	if err != nil || len(works) == 0 { // an idle worker asks for no limits
 		return nil, err
 	}
-	shut, full, err := p.closed(ctx)
+	shut, full, err := closed(ctx, p.limits)
 	if err != nil {
 		return nil, err
 	}

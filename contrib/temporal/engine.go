@@ -70,7 +70,7 @@ type Engine struct {
 	// 0 means 2 seconds.
 	Backoff time.Duration
 	// Heartbeat is the time after which a worker that gives no sign of life has failed, so
-	// that its step runs elsewhere. 0 means a minute.
+	// that its step runs elsewhere. 0 means 20 seconds.
 	Heartbeat time.Duration
 	// ApprovalTime is how long a call waits for an approval, from the question in the log on.
 	// After that it does not run, and the model reads that nobody answered. 0 means for ever.
@@ -130,13 +130,13 @@ type State struct {
 	Session string `json:"session"`
 	Agent   string `json:"agent,omitzero"`
 	Status  Status `json:"status"`
-	// Why is the reason: how the last run stopped (see [agent.StopReason]), [WhyBusy] or
-	// [WhyStep].
+	// Why is the reason: how the last run stopped (see [agent.StopReason]), [WhyBusy],
+	// [WhyStep] or [WhyEndpoint].
 	Why string `json:"why,omitzero"`
 	// Entry is the last entry of the log that the workflow knows. With a Why from the
 	// log it is the [session.Stopped] that tells more.
 	Entry int64 `json:"entry,omitzero"`
-	// Problem is the error of a step that could not be performed.
+	// Problem is the error of a step that could not be performed, or says which endpoint is waited for, and why.
 	Problem string `json:"problem,omitzero"`
 	// Detail is the text of the log about the Why. Only [Engine.State] sets it; it is not
 	// part of the workflow.
@@ -154,6 +154,8 @@ type State struct {
 const (
 	WhyBusy = "busy"        // another program writes to the session
 	WhyStep = "step_failed" // a step could not be performed; Problem has the error
+	// WhyEndpoint means that the session waits because an endpoint takes no request now. Problem says why.
+	WhyEndpoint = "endpoint"
 )
 
 // WorkflowID returns the id of the workflow of a session.
@@ -245,9 +247,8 @@ func (e *Engine) elsewhere(ctx context.Context, id string) error {
 	}
 }
 
-// unlimited returns an error if the store limits endpoints: steps of workflows neither count
-// their requests nor wait for each other's pauses.
-func (e *Engine) unlimited(ctx context.Context) error {
+// uncounted returns an error if the store limits how many runs may be at an endpoint: nobody counts those of workflows.
+func (e *Engine) uncounted(ctx context.Context) error {
 	limits, ok := e.Store.(queue.Limits)
 	if !ok {
 		return nil
@@ -257,8 +258,8 @@ func (e *Engine) unlimited(ctx context.Context) error {
 		return fmt.Errorf("temporal: %w", err)
 	}
 	for _, l := range list {
-		if l.Caps != (queue.Caps{}) || l.Stopped != "" {
-			return fmt.Errorf("temporal: %w: the store limits %s, which only workers of antiphon work obey\n  hint: antiphon work limits lists the limits, and 0 removes one", ErrElsewhere, l.URL)
+		if l.Runs > 0 {
+			return fmt.Errorf("temporal: %w: the store limits the runs at %s, which only workers of antiphon work count\n  hint: antiphon work limits lists the limits, and --runs 0 removes this one", ErrElsewhere, l.URL)
 		}
 	}
 	return nil
@@ -350,7 +351,7 @@ func (e *Engine) Worker(ctx context.Context, o worker.Options) (worker.Worker, e
 	case e.Attempts < 0 || e.Backoff < 0 || e.Heartbeat < 0 || e.StepTime < 0 || e.StepsPerRun < 0 || e.ApprovalTime < 0:
 		return nil, errors.New("temporal: a setting of the Engine is negative")
 	}
-	if err := e.unlimited(ctx); err != nil {
+	if err := e.uncounted(ctx); err != nil {
 		return nil, err
 	}
 	own := *e

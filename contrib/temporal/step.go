@@ -16,8 +16,11 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/tool/output"
+	"github.com/antiphon-go/antiphon/worker"
 )
 
 // mode says when a step does something.
@@ -57,6 +60,8 @@ type stepResult struct {
 	// Due is when a run that waits must be looked at again, although nobody delivers
 	// anything; zero means never.
 	Due time.Time `json:"due,omitzero"`
+	// Closed is why nothing may be sent to an endpoint until Due. The run has stopped for that alone.
+	Closed string `json:"closed,omitzero"`
 }
 
 // step performs one effect of the session's run, together with the decisions before it
@@ -97,7 +102,7 @@ func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err er
 		return out, failure(err)
 	}
 	if in.Mode != stop { // somebody may have limited an endpoint since the worker began
-		if err := e.unlimited(ctx); err != nil {
+		if err := e.uncounted(ctx); err != nil {
 			return out, failure(err)
 		}
 	}
@@ -107,8 +112,14 @@ func (e *Engine) step(ctx context.Context, in stepInput) (out stepResult, err er
 // perform performs effects until one of them has taken time, or the run stops.
 func (e *Engine) perform(ctx context.Context, in stepInput, opened *Opened) (out stepResult, err error) {
 	out.Agent = opened.Name
+	gate := e.gate(ctx, opened.Session)
+	ctx = endpoint.WithGate(ctx, gate)
 	for {
+		before := last(opened.Session)
 		effect, err := opened.Agent.Step(ctx, opened.Session)
+		for _, entry := range opened.Session.Log()[before:] {
+			gate.Count(ctx, entry.Body)
+		}
 		stopped, ended := effect.(plan.Stop)
 		switch {
 		case ended: // its error is in the log
@@ -120,15 +131,33 @@ func (e *Engine) perform(ctx context.Context, in stepInput, opened *Opened) (out
 			return out, failure(err)
 		}
 		out.Effect = kind(effect)
-		if !ended && (in.Mode == stop || quick(effect)) {
+		due, closed := gate.Closed()
+		refused := closed != nil && out.Effect == effectAsk // now the log gets the end of the run
+		if !ended && (in.Mode == stop || quick(effect) || refused) {
 			continue
 		}
 		out.Why, out.Entry = stopped.Why, last(opened.Session)
+		if closed != nil && out.Why == agent.StopProviderError { // no attempt is counted
+			out.Why, out.Due, out.Closed = "", due, brief(closed)
+			return out, nil
+		}
 		if out.Unread, err = e.unread(ctx, in.Session); err == nil && waits(out.Why) {
 			out.Due, err = e.due(ctx, opened.Session)
 		}
 		return out, failure(err)
 	}
+}
+
+// gate returns the gate for the requests of a step, by which all workers of the store share the limits of endpoints.
+func (e *Engine) gate(ctx context.Context, s *session.Session) *worker.Gate {
+	limits, _ := e.Store.(queue.Limits)
+	var setup session.Setup
+	for _, entry := range s.Log() {
+		setup.Apply(entry.Body)
+	}
+	return worker.NewGate(limits, setup.Endpoint, func(err error) {
+		activity.GetLogger(ctx).Warn("the limits of an endpoint", "session", s.ID(), "error", brief(err))
+	})
 }
 
 // interrupted returns the error of a step whose context has ended. If the worker stops,
@@ -287,13 +316,16 @@ func quick(e plan.Effect) bool {
 	return false
 }
 
-const effectCall = "call"
+const (
+	effectAsk  = "ask"
+	effectCall = "call"
+)
 
 // kind names an effect as its JSON does.
 func kind(e plan.Effect) string {
 	switch e.(type) {
 	case plan.Ask:
-		return "ask"
+		return effectAsk
 	case plan.Skip:
 		return "skip"
 	case plan.Approve:

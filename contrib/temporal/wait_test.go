@@ -21,6 +21,7 @@ import (
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
+	"github.com/antiphon-go/antiphon/responses"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/session/sqlstore"
@@ -214,7 +215,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// If an endpoint is limited or stopped while a worker runs, its steps do nothing until that is taken
+// If the runs at an endpoint are limited while a worker runs, its steps do nothing until that is taken
 // back, except that a run can be stopped.
 func TestLimitedMeanwhile(t *testing.T) {
 	const url = "https://localhost/v1"
@@ -227,31 +228,65 @@ func TestLimitedMeanwhile(t *testing.T) {
 	w := newWalk(t, &agent.Agent{Model: model, Tools: []tool.Tool{look}, Policy: agent.Policy{Allow: []string{"*"}}})
 	w.step()
 	allow := func() {
-		must(t, w.store.Stop(t.Context(), url, ""))
 		must(t, w.store.Limit(t.Context(), url, queue.Caps{}))
 	}
-	limits := map[string]func() error{
-		"caps":    func() error { return w.store.Limit(t.Context(), url, queue.Caps{Runs: 2}) },
-		"stopped": func() error { return w.store.Stop(t.Context(), url, "too dear") },
+	limit := func() error { return w.store.Limit(t.Context(), url, queue.Caps{Runs: 2}) }
+	must(t, limit())
+	var failed *temporal.ApplicationError
+	_, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s"})
+	if !errors.As(err, &failed) || !failed.NonRetryable() || !strings.Contains(failed.Message(), url) || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
 	}
-	for name, limit := range limits {
-		must(t, limit())
-		var failed *temporal.ApplicationError
-		_, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s"})
-		if !errors.As(err, &failed) || !failed.NonRetryable() || !strings.Contains(failed.Message(), url) || asked != 1 {
-			t.Errorf("%s: %v after %d requests", name, err, asked)
-		}
-		allow()
-	}
+	allow()
 	for w.step(); asked < 2; {
 		w.step()
 	}
-	must(t, limits["stopped"]())
+	must(t, limit())
 	v, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s", Mode: stop, Key: "k"})
 	must(t, err)
 	var r stepResult
 	if must(t, v.Get(&r)); r.Why != agent.StopRequested || asked != 2 {
 		t.Errorf("%+v after %d requests", r, asked)
+	}
+}
+
+// Steps send nothing to an endpoint that was stopped or asked another worker to wait. They say until when, no attempt is counted, and the
+// run goes on then. The tokens of steps count for all workers.
+func TestEndpointIsClosed(t *testing.T) {
+	reply := agenttest.Completed(item.Assistant("Hello."))
+	server := agenttest.NewServer(t, reply)
+	w := newWalk(t, &agent.Agent{Model: &responses.Client{BaseURL: server.URL}, Request: api.Request{Model: "m"}})
+	url := (&responses.Client{BaseURL: server.URL}).About().URL
+	closed := func(mode mode, why string, least time.Duration) {
+		t.Helper()
+		v, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s", Mode: mode})
+		must(t, err)
+		var r stepResult
+		must(t, v.Get(&r))
+		if r.Why != "" || r.Idle || !strings.Contains(r.Closed, url) || !strings.Contains(r.Closed, why) || time.Until(r.Due) < least || len(server.Requests()) != 0 {
+			t.Errorf("%+v after %d requests", r, len(server.Requests()))
+		}
+	}
+	must(t, w.store.Stop(t.Context(), url, "too dear"))
+	closed(usual, "was stopped: too dear", time.Second)
+	must(t, w.store.Stop(t.Context(), url, ""))
+	must(t, w.store.Slow(t.Context(), url, time.Hour))
+	closed(again, "takes no request for", time.Minute)
+	must(t, w.store.Stop(t.Context(), url, "")) // and ends the pause
+	must(t, w.store.Limit(t.Context(), url, queue.Caps{Tokens: 1}))
+	v, err := w.env.ExecuteActivity(w.Engine.step, stepInput{Session: "s", Mode: again})
+	must(t, err)
+	var r stepResult
+	must(t, v.Get(&r))
+	for r.Why == "" {
+		r = w.step()
+	}
+	if r.Why != agent.StopEndTurn || len(server.Requests()) != 1 {
+		t.Errorf("%+v after %d requests", r, len(server.Requests()))
+	}
+	next, err := w.store.Send(t.Context(), url, time.Millisecond)
+	if must(t, err); next.Wait <= time.Second {
+		t.Errorf("after a reply: %+v", next)
 	}
 }
 

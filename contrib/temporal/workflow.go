@@ -32,7 +32,7 @@ type settings struct {
 
 func (e *Engine) settings() settings {
 	return settings{
-		Attempts: cmp.Or(e.Attempts, 5), Backoff: cmp.Or(e.Backoff, 2*time.Second), Heartbeat: cmp.Or(e.Heartbeat, time.Minute),
+		Attempts: cmp.Or(e.Attempts, 5), Backoff: cmp.Or(e.Backoff, 2*time.Second), Heartbeat: cmp.Or(e.Heartbeat, 20*time.Second),
 		StepTime: cmp.Or(e.StepTime, 24*time.Hour), Recheck: cmp.Or(e.Recheck, time.Minute), StepsPerRun: cmp.Or(e.StepsPerRun, 300), Attributes: e.attributes,
 	}
 }
@@ -116,9 +116,13 @@ func (l *loop) turn(ctx workflow.Context) (over bool, err error) {
 	case r.Idle && l.state.Status == Parked:
 		return false, l.park(ctx, l.state.Why)
 	}
-	l.state.Problem = ""
+	l.state.Problem = r.Closed
 	if !r.Idle {
 		l.state.Steps++
+		if r.Closed != "" {
+			l.mode = again
+			return false, l.rest(ctx, Waiting, WhyEndpoint, r.Due)
+		}
 		if r.Why == "" {
 			l.progress(r)
 			return false, l.next(ctx, r)

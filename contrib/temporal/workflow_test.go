@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -136,6 +137,33 @@ func TestAttempts(t *testing.T) {
 	}
 	if one, two := s.times[1].Sub(s.times[0]).Round(time.Second), s.times[2].Sub(s.times[1]).Round(time.Second); one != time.Second || two != 2*time.Second {
 		t.Errorf("the pauses are %v and %v", one, two)
+	}
+}
+
+// A session waits for an endpoint that takes no request, however often, and no attempt is counted.
+func TestWaitsForEndpoint(t *testing.T) {
+	var s *stage
+	s = newStage(t, &Engine{Attempts: 2, Recheck: -1}, func(n int, in stepInput) (stepResult, error) {
+		if n < 5 {
+			return stepResult{Effect: "stop", Entry: int64(n), Closed: "the endpoint takes no request for 1h0m0s", Due: s.Now().Add(time.Hour)}, nil
+		}
+		return stepResult{Effect: "stop", Why: agent.StopEndTurn, Entry: 9}, nil
+	})
+	s.RegisterDelayedCallback(func() {
+		if state := s.state(t); state.Status != Waiting || state.Why != WhyEndpoint || state.Failed != 0 || !strings.Contains(state.Problem, "no request") || state.Next.IsZero() {
+			t.Errorf("%+v", state)
+		}
+	}, 150*time.Minute)
+	s.run(Task{Session: "s"})
+	must(t, s.GetWorkflowError())
+	if got, want := s.modes(), []mode{usual, again, again, again, again}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if passed := s.times[4].Sub(s.times[0]).Round(time.Minute); passed != 4*time.Hour {
+		t.Errorf("it waited %v", passed)
+	}
+	if state := s.state(t); state.Status != Done || state.Problem != "" {
+		t.Errorf("%+v", state)
 	}
 }
 
