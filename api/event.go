@@ -322,8 +322,12 @@ func (v *EventView) Event() Event {
 	return e
 }
 
-// CopyTo is like Event for a variable that the caller reuses, because an Event is large.
+// CopyTo is like Event for a variable that the caller reuses, because an Event is large. It does
+// nothing if e is nil.
 func (v *EventView) CopyTo(e *Event) {
+	if e == nil {
+		return
+	}
 	*e = v.event
 	from := v.event.raw
 	at := within(from, e.Delta)
