@@ -5,6 +5,7 @@ package agentfile
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -90,7 +91,23 @@ func codeOf(words []string) []string {
 	return names
 }
 
+// codeIn returns the scripts that the program of a server may run. One that starts another program is known by its name
+// alone: of its words, those count that are named as code is.
+func codeIn(scripts []trust.Source, words []string) (list []trust.Source) {
+	if len(words) == 0 {
+		return nil
+	}
+	code, starts := codeOf(words), slices.Contains(starters, programOf(words[0]))
+	for _, s := range scripts {
+		if slices.Contains(code, s.Word) && (!starts || slices.Contains(codeEndings, filepath.Ext(s.Word))) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 var (
+	codeEndings  = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".py", ".sh", ".rb", ".pl", ".php", ".lua", ".ps1", ".bat", ".cmd"}
 	interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "fish", "node", "deno", "bun", "ts-node", "tsx", "python", "pypy", "ruby", "perl", "php", "lua", "awk", "gawk", "java", "rscript", "julia", "pwsh", "powershell"}
 	starters     = []string{"env", "busybox", "nice", "nohup", "timeout", "time", "xargs", "sudo", "doas", "setsid", "stdbuf", "npx", "bunx", "npm", "pnpm", "yarn", "uv", "uvx", "poetry", "pdm", "hatch", "tox", "bundle", "docker", "docker-compose", "podman", "podman-compose"}
 )

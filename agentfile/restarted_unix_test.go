@@ -84,3 +84,29 @@ func TestChangedServerIsNotRestarted(t *testing.T) {
 		t.Errorf("a closed file has a server: %q", text)
 	}
 }
+
+// K6: a script that is there now and was not when the server was agreed to is not run by a start of it. Files that the server made
+// itself are no scripts.
+func TestNewScriptOfServerIsNotStarted(t *testing.T) {
+	for words, files := range map[string]map[string]bool{ // and whether the server starts again after they were made
+		"sh server":                 {"server.sh": false, "other.sh": true},
+		"sh server data.db":         {"data.db": true},
+		"env sh server data.db":     {"data.db": true},
+		"env sh server hook.py run": {"hook.py": false, "run.js": false, "server.mjs": false},
+	} {
+		for name, restarts := range files {
+			dir := t.TempDir()
+			write(t, mortal, dir, "server")
+			f := load(t, write(t, `<tool mcp_server="stdio:`+words+`"/><user>x</user>`, dir, "agent.md"), agentfile.Options{Workspace: dir})
+			if err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, nil); err != nil {
+				t.Fatal(err)
+			}
+			write(t, "new", dir, name)
+			a := f.Agent(new(witness))
+			attempt(t, a, "die")
+			if text, failed := attempt(t, a, "echo"); failed == restarts || failed && !strings.Contains(text, name+" is new since") {
+				t.Errorf("%s, then %s: failed %v: %s", words, name, failed, text)
+			}
+		}
+	}
+}

@@ -120,10 +120,11 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	return nil
 }
 
-// unchanged returns an error if a script of the server is not what was agreed to. The bridge asks
+// unchanged returns an error if a script of the server is not what was agreed to, or is new. Other files that are new it may have made
+// itself. The bridge asks
 // before each start, because a server that ended is started again.
 func (d *declared) unchanged() error {
-	if what := changed(d.scripts); what != "" {
+	if what := cmp.Or(changed(d.scripts), appeared(codeIn(d.scripts, d.server.Command))); what != "" {
 		return notStarted(what)
 	}
 	return nil
