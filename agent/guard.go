@@ -83,7 +83,7 @@ type Guard struct {
 	Hold bool
 	// Timeout bounds one check: 0 means 30 seconds. A guard that does not return
 	// within [tool.Grace] after its context has ended continues in its goroutine, but
-	// its answer is not used.
+	// its answer is not used. Within this time an objection still counts, and nothing else.
 	Timeout time.Duration
 }
 
@@ -251,6 +251,7 @@ type answer struct {
 	at   int // the index of its check
 	trip *Tripwire
 	err  error
+	late bool // its context had ended: only an objection counts
 }
 
 // run asks the guard and returns its answer, or an error if it gave none in time.
@@ -267,6 +268,7 @@ func (c *check) run(ctx context.Context) answer {
 			answered <- a
 		}()
 		trip, err := c.ask(own, c.call)
+		a.late = own.Err() != nil
 		err, returned = nils.Err(err), true
 		if trip == nil {
 			trip = tripped(err)
@@ -287,7 +289,7 @@ func (c *check) run(ctx context.Context) answer {
 			there = false
 		}
 	}
-	if there && (a.err == nil || own.Err() == nil) {
+	if there && (a.trip != nil || !a.late) {
 		return a
 	}
 	if ctx.Err() != nil {

@@ -913,3 +913,28 @@ func TestDisarmDropsReceipts(t *testing.T) {
 		}
 	}
 }
+
+// A guard whose context has ended has not agreed, also if it says so at once: what it asks, such as a
+// server, may have been cut short. G2
+func TestGuardAgreesTooLate(t *testing.T) {
+	late := func(ctx context.Context, _ *agent.GuardCall) (*agent.Tripwire, error) {
+		<-ctx.Done()
+		return nil, nil
+	}
+	for name, g := range map[string]agent.Guard{
+		"input":  {Name: "late", First: true, Input: late, Timeout: time.Millisecond},
+		"beside": {Name: "late", Input: late, Timeout: time.Millisecond},
+		"output": {Name: "late", Hold: true, Output: late, Timeout: time.Millisecond},
+	} {
+		a := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("not judged")}}}, Guards: []agent.Guard{g}}
+		events, err := drain(a.Start(session.New(), item.User("hi")).Events(t.Context()))
+		if err == nil || !strings.Contains(err.Error(), "did not answer within 1ms") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, ev := range events {
+			if d, ok := ev.(agent.Delta); ok {
+				t.Errorf("%s: %q is shown", name, d.Text)
+			}
+		}
+	}
+}
