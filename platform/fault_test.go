@@ -497,6 +497,22 @@ func TestImageStreams(t *testing.T) {
 	}
 }
 
+// An answer without an image is an error, and one that is JSON but no object is not called something
+// else than JSON.
+func TestNoImages(t *testing.T) {
+	for body, want := range map[string]string{`{"created":1,"data":[]}`: "has no images", "null": "is not a JSON object", " 5": "is not a JSON object"} {
+		c := of(agenttest.NewServer(t, agenttest.Raw(200, "application/json", body), agenttest.Raw(200, "application/json", body)))
+		v, err := c.GenerateImages(t.Context(), &platform.ImageRequest{Prompt: "p"})
+		if e := wantClass(t, err, endpoint.Protocol); v != nil || !strings.Contains(e.Error(), want) {
+			t.Errorf("%s: %v, %v", body, v, err)
+		}
+		v, err = c.EditImages(t.Context(), &platform.ImageEdit{ImageRequest: platform.ImageRequest{Prompt: "p"}, Images: []platform.Source{{Name: "a.png", Content: strings.NewReader("x")}}})
+		if e := wantClass(t, err, endpoint.Protocol); v != nil || !strings.Contains(e.Error(), want) {
+			t.Errorf("%s: %v, %v", body, v, err)
+		}
+	}
+}
+
 // E1: whatever the server does, files are stored once, and what is stored is whole.
 // The schedule of faults is drawn at random.
 func TestRandomFaults(t *testing.T) {

@@ -175,7 +175,7 @@ func (c *Client) GenerateImages(ctx context.Context, req *ImageRequest) (*Images
 	if err != nil {
 		return nil, err
 	}
-	return object[Images](ctx, c, a, "list of images", "data")
+	return c.images(ctx, generatePlace.op, a)
 }
 
 // EditImages returns images made from others. They are sent while they are read.
@@ -184,7 +184,16 @@ func (c *Client) EditImages(ctx context.Context, req *ImageEdit) (*Images, error
 	if err != nil {
 		return nil, err
 	}
-	return object[Images](ctx, c, a, "list of images", "data")
+	return c.images(ctx, editPlace.op, a)
+}
+
+// images returns the images of an answer. An answer without any is an error.
+func (c *Client) images(ctx context.Context, op string, a *transport.Ask) (*Images, error) {
+	v, err := object[Images](ctx, c, a, "list of images", "data")
+	if err == nil && len(v.Data) == 0 {
+		return nil, &endpoint.Error{Op: op, Class: endpoint.Protocol, Message: "the answer has no images"}
+	}
+	return v, err
 }
 
 // generate returns the request for new images.

@@ -154,6 +154,8 @@ func (x *Exchange) begin() error {
 		e := x.Refused(text)
 		if what := encoding(trimStart(head)); what != "" {
 			e.Message, e.Body = "the answer is "+what, ""
+		} else if e.Message == "" && strings.Contains(contentType, "json") {
+			e.Message = "the answer is not a JSON object"
 		} else if e.Message == "" {
 			e.Message = fmt.Sprintf("the answer is neither JSON nor an event stream but %s", cmp.Or(contentType, "of no type"))
 		}
