@@ -26,7 +26,7 @@ func waits(w queue.Work, now time.Time, object string) string {
 		return "runs at " + orUnknown(w.Worker)
 	case queue.Waiting:
 		if !w.Due.IsZero() && !now.Before(w.Due) {
-			return "waits for " + object + "; before for " + w.Reason
+			return "waits for " + object + "; before, it waited for " + w.Reason
 		}
 		return "waits for " + w.Reason
 	case queue.Parked:

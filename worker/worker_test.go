@@ -418,7 +418,7 @@ func TestPollingToolWaits(t *testing.T) {
 		if text := worker.Waits(w, time.Now()); text != "waits for the result of build (job 7 runs)" {
 			t.Error(text)
 		}
-		if text := worker.Waits(w, w.Due); text != "waits for a worker; before for the result of build (job 7 runs)" {
+		if text := worker.Waits(w, w.Due); text != "waits for a worker; before, it waited for the result of build (job 7 runs)" {
 			t.Error(text)
 		}
 		r.once(r.work)
