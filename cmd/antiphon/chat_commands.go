@@ -114,6 +114,7 @@ var usualCommands = map[string]string{
 	"clear":    "leave with Ctrl-D and start antiphon chat again: each start without -c, -r and --session is a new conversation",
 	"resume":   "leave with Ctrl-D, and antiphon chat -r lists the conversations",
 	"sessions": "leave with Ctrl-D, and antiphon chat -r lists the conversations",
+	"take":     "it goes on here already: /take is for a conversation that runs elsewhere",
 	"status":   "/cost says what the conversation used, and /context what fills the model's window",
 	"usage":    "/cost says what the conversation used, and /context what fills the model's window",
 }
@@ -208,6 +209,7 @@ func (t *dialogue) chooseEffort(level string) error {
 	}
 	t.effort = level
 	t.tell()
+	fmt.Fprintln(t.std.err, "  effort: "+cmp.Or(level, "as the file says"))
 	return nil
 }
 
