@@ -111,7 +111,8 @@ func (t *dialogue) beside(ctx context.Context, task string, end bool) (asks func
 	if len(a.Guards) > 0 {
 		return nil, errors.New("the agent has guards, and they would not read this request")
 	}
-	side := &agent.Agent{Model: a.Model, Prices: a.Prices, Retry: a.Retry, Limits: agent.Limits{MaxTurns: 1}}
+	side := &agent.Agent{Model: a.Model, Prices: a.Prices, Retry: a.Retry, Limits: a.Limits}
+	side.Limits.MaxTurns, side.Limits.AnswerNow = 1, false
 	side.Request.Model, side.Request.Store, side.Request.ServiceTier = a.Request.Model, a.Request.Store, a.Request.ServiceTier
 	side.Request.Instructions = task
 	text := saidSoFar(t.host.Session.Entries(), end)

@@ -64,6 +64,23 @@ func TestTitle(t *testing.T) {
 	}
 }
 
+// TestAsideLimits proves that the limits of the conversation apply to a request beside it: a model without a price is not asked if
+// there is a limit of cost.
+func TestAsideLimits(t *testing.T) {
+	d, _, screen := conversing(t, "again\nturn\n  say x\n")
+	if err := d.turn(t.Context(), "Which colours?"); err != nil {
+		t.Fatal(err)
+	}
+	a, err := d.host.Agent(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Limits.MaxCost = 1
+	if err := d.command(t.Context(), "/title"); err != nil || !strings.Contains(screen.String(), "no title: ") || besides(d.host.Session) > 0 {
+		t.Errorf("%v %d\n%s", err, besides(d.host.Session), screen)
+	}
+}
+
 // TestTitleStays proves that the setting asks the model for a title once, and not if somebody has given one, here or elsewhere, and that
 // the model's title does not take the place of one that was given while it was asked.
 func TestTitleStays(t *testing.T) {
