@@ -21,10 +21,20 @@ type Caller struct {
 	// Project owns what the caller makes, and Key is the name of its key. KeyID tells keys
 	// apart that had the same name.
 	Project, Key, KeyID string
+	// Token means that the caller has sent a token of an issuer, and no key of this server.
+	Token bool
 	// Approves means that the caller may answer requests for approval (rule V3 in docs/rules.md).
 	Approves bool
 	// URLs means that the caller may give URLs that others fetch for it: see [CheckURLs] (rule A3 in docs/rules.md).
 	URLs bool
+}
+
+// Credential returns how an error names what the caller has sent.
+func (c Caller) Credential() string {
+	if c.Token {
+		return "This token"
+	}
+	return "This key"
 }
 
 type callerKey struct{}
@@ -118,13 +128,14 @@ func Spend(ctx context.Context, o Outcome) {
 // mayAnswer refuses answers to requests for approval from a caller that may only see
 // them. where is the name of the list.
 func mayAnswer(ctx context.Context, items []item.Item, where string) *Error {
-	if c, known := CallerOf(ctx); !known || c.Approves {
+	c, known := CallerOf(ctx)
+	if !known || c.Approves {
 		return nil
 	}
 	for i, it := range items {
 		if it.Type() == item.TypeMCPApprovalResponse {
 			return &Error{Status: http.StatusForbidden, Code: "missing_scope", Type: invalidRequest, Param: fmt.Sprintf("%s[%d]", where, i),
-				Message: "This key may not answer requests for approval: it lacks the scope 'approve'."}
+				Message: c.Credential() + " may not answer requests for approval: it lacks the scope 'approve'."}
 		}
 	}
 	return nil

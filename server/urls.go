@@ -57,7 +57,7 @@ func checkURLs(ctx context.Context, known *hosts, where, raw string) *Error {
 	for _, u := range reach.URLs(raw) {
 		if !c.URLs {
 			return &Error{Status: http.StatusForbidden, Code: "missing_scope", Type: invalidRequest, Param: where,
-				Message: "This key may not give URLs that are fetched for it: it lacks the scope 'urls'. Send the content itself, as data or as a file."}
+				Message: c.Credential() + " may not give URLs that are fetched for it: it lacks the scope 'urls'. Send the content itself, as data or as a file."}
 		}
 		if why := known.refuse(ctx, u); why != "" {
 			return Invalid("invalid_value", where, "Invalid URL in '%s': %s.", where, why)

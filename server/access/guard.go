@@ -218,7 +218,7 @@ func (req *request) serve(r *http.Request) *server.Error {
 		defer req.socket.closed()
 	}
 	if req.key != nil {
-		ctx = server.WithCaller(ctx, server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Approves: req.key.May(ScopeApprove), URLs: req.key.May(ScopeURLs)})
+		ctx = server.WithCaller(ctx, req.caller())
 	}
 	if req.key != nil && strings.Contains(server.Pattern(r), frontRoutes) {
 		w.allowed = req.still
@@ -246,6 +246,9 @@ func (req *request) identify(r *http.Request) *server.Error {
 	switch {
 	case given == "":
 		refused.Code, refused.Message = "missing_api_key", "You didn't provide an API key. Send it in the header 'Authorization: Bearer KEY'; a key in a URL is not accepted."
+		if g.Tokens != nil {
+			refused.Message = "You didn't provide an API key or a token. Send it in the header 'Authorization: Bearer TOKEN'; one in a URL is not accepted."
+		}
 		return refused
 	case !strings.EqualFold(kind, "Bearer"):
 		return refused
@@ -265,6 +268,9 @@ func (req *request) identify(r *http.Request) *server.Error {
 	switch {
 	case errors.As(err, &told):
 		return told
+	case errors.Is(err, errExpired) && req.token:
+		refused.Message = "The token is not accepted: it has expired."
+		return refused
 	case errors.Is(err, errExpired), errors.Is(err, errRevoked):
 		refused.Message = "Incorrect API key provided: " + err.Error() + "."
 		return refused
@@ -340,11 +346,16 @@ func (req *request) scoped(r *http.Request) *server.Error {
 	return req.needs(ScopeModels)
 }
 
+// caller returns who sends the request. It must have a key.
+func (req *request) caller() server.Caller {
+	return server.Caller{Project: req.project, Key: req.key.Name, KeyID: req.key.ID, Token: req.token, Approves: req.key.May(ScopeApprove), URLs: req.key.May(ScopeURLs)}
+}
+
 func (req *request) needs(s Scope) *server.Error {
 	if req.key == nil || req.key.May(s) {
 		return nil
 	}
-	return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: fmt.Sprintf("This key may not do that: it lacks the scope '%s'.", s)}
+	return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: fmt.Sprintf("%s may not do that: it lacks the scope '%s'.", req.caller().Credential(), s)}
 }
 
 // exceeds handles a limit that a request reaches.
@@ -501,7 +512,11 @@ func (req *request) reserve(est reservation) (*reservation, error) {
 	req.waits++
 	req.mu.Unlock()
 	if req.socket != nil && !req.still() {
-		return nil, &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
+		wrong := &server.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key", Message: "The key has expired or is revoked."}
+		if req.token {
+			wrong.Message = "The token has expired."
+		}
+		return nil, wrong
 	}
 	est.spared = req.spared && !again
 	if again {

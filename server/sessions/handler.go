@@ -328,7 +328,7 @@ func full(err error) error {
 func (h *Handler) answer(w http.ResponseWriter, r *http.Request, info session.Info) error {
 	ctx := r.Context()
 	if c, known := server.CallerOf(ctx); known && !c.Approves {
-		return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: "This key may not do that: it lacks the scope 'approve'."}
+		return &server.Error{Status: http.StatusForbidden, Code: "missing_scope", Message: c.Credential() + " may not do that: it lacks the scope 'approve'."}
 	}
 	var in answerRequest
 	if err := read(w, r, mostBody, &in); err != nil {
