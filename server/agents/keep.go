@@ -16,6 +16,7 @@ import (
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
@@ -137,7 +138,7 @@ func (b *Backend) ended(ctx context.Context, run *active, r *api.Response) error
 // endOf returns the note for the end of a response.
 func endOf(id string, r *api.Response) (note, error) {
 	head, err := headOf(r)
-	return note{Kind: kindEnd, ResponseID: id, Response: head}, err
+	return note{Kind: kindEnd, ResponseID: id, Response: head, Asks: new(kept.Asks(r.Output))}, err
 }
 
 // finishLater writes the end of a response that is not being made here any more.

@@ -33,8 +33,10 @@ type note struct {
 	Request jsontext.Value `json:"request,omitempty"`
 	// Asked are the requests for approval of calls of subagents, which the log of the
 	// session does not have.
-	Asked      jsontext.Value `json:"asked,omitempty"`
-	Background bool           `json:"background,omitzero"`
+	Asked jsontext.Value `json:"asked,omitempty"`
+	// Asks reports whether the response ended with requests for approval. Older logs do not have it.
+	Asks       *bool `json:"asks,omitempty"`
+	Background bool  `json:"background,omitzero"`
 	// Queued means that a worker makes the response.
 	Queued bool `json:"queued,omitzero"`
 	// Key and KeyID are those of who asked for a background response.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/internal/kept"
 	"github.com/antiphon-go/antiphon/session"
@@ -36,6 +37,10 @@ func (b *Backend) owe(ctx context.Context, id string) error {
 // owed returns the events about a response: see [kept.Sender].
 func (b *Backend) owed(ctx context.Context, mark session.Info) (list []kept.News, at time.Time, wait kept.Awaited, err error) {
 	in, _ := session.ParentOf(mark.ID)
+	list, at, known, err := b.owedBy(ctx, in, mark.At)
+	if known {
+		return list, at, kept.Nothing, err
+	}
 	s, err := b.read(ctx, b.store(), in)
 	if errors.Is(err, server.ErrNotFound) {
 		return nil, at, kept.Nothing, nil // it was deleted
@@ -63,7 +68,47 @@ func (b *Backend) owed(ctx context.Context, mark session.Info) (list []kept.News
 	if at = log[p.to-1].Time; at.IsZero() && r.CreatedAt != nil {
 		at = time.Unix(int64(*r.CreatedAt), 0)
 	}
-	return kept.NewsOf(r, p.begin.Background, at), at, kept.Nothing, nil
+	return kept.NewsOf(r, p.begin.Background, kept.Asks(r.Output), at), at, kept.Nothing, nil
+}
+
+// owedBy returns the events about the response that begins at an entry, as far as the notes about it tell, so
+// that what it continues is not read. known is false if they do not: it has no end, was deleted, or is of an
+// older version.
+func (b *Backend) owedBy(ctx context.Context, in string, seq int64) (list []kept.News, at time.Time, known bool, _ error) {
+	if _, err := b.info(ctx, b.store(), in); err != nil {
+		return nil, at, false, nil // who reads all of it says so
+	}
+	var begin, end note
+	for e, err := range b.store().Load(ctx, in, seq-1) {
+		if err != nil {
+			return nil, at, false, nil // likewise
+		}
+		n, ok := noteOf(e)
+		switch {
+		case e.Seq == seq && (!ok || n.Kind != kindBegin || n.ResponseID != responseID(in, seq)):
+			return nil, at, false, nil
+		case e.Seq == seq:
+			begin = n
+		case ok && n.Kind == kindBegin && end.Asks == nil: // an end behind it is none
+			return nil, at, false, nil
+		case !ok || n.ResponseID != begin.ResponseID:
+		case n.Kind == kindDeleted:
+			return nil, at, false, nil
+		case n.Kind == kindEnd && end.Asks == nil:
+			end, at = n, e.Time
+		}
+	}
+	if end.Asks == nil {
+		return nil, at, false, nil
+	}
+	r, err := api.ParseResponse(end.Response)
+	if err != nil {
+		return nil, at, true, err
+	}
+	if at.IsZero() && r.CreatedAt != nil {
+		at = time.Unix(int64(*r.CreatedAt), 0)
+	}
+	return kept.NewsOf(r, begin.Background, *end.Asks, at), at, true, nil
 }
 
 // SendWebhooks sends events to the Webhook until ctx is done, unless another server over the

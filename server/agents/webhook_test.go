@@ -305,6 +305,37 @@ func TestWebhookOfRunning(t *testing.T) {
 	w.allSent()
 }
 
+// For the events about a response, what it continues is not read.
+func TestWebhookReadsLittle(t *testing.T) {
+	to := receive(t)
+	w := serving(t, asking, "again\nturn\n  say Yes.\n", to.to)
+	before := ""
+	for range 20 {
+		before = w.create(`{"model":"it","input":"x"` + before + `}`).ID
+		before = `,"previous_response_id":"` + before + `"`
+	}
+	made := w.create(`{"model":"it","input":"x","background":true` + before + `}`)
+	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(made.ID, "_")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for w.get(made.ID).Status != item.StatusCompleted {
+		runtime.Gosched()
+	}
+	in := &looked{Store: w.b.Store, rounds: make(chan struct{}, 1000)}
+	other := &agents.Backend{Store: in, Agents: w.b.Agents, Log: w.b.Log}
+	to.to(other)
+	stop := sending(t, other)
+	if got := <-to.got; got.about != made.ID || got.kind != "response.completed" {
+		t.Errorf("%+v", got)
+	}
+	w.allSent()
+	stop()
+	if n, all := in.entries.Load(), int64(len(s.Log())); n == 0 || n > all/3 {
+		t.Errorf("%d entries were read of %d", n, all)
+	}
+}
+
 // A receiver must be named so that nobody else can read or forge what it gets.
 func TestWebhookCheck(t *testing.T) {
 	for _, test := range []struct{ url, secret, want string }{

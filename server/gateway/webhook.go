@@ -61,7 +61,7 @@ func (s *Store) owed(ctx context.Context, mark session.Info) (list []kept.News, 
 	if at.IsZero() && rec.Response.CreatedAt != nil {
 		at = time.Unix(int64(*rec.Response.CreatedAt), 0)
 	}
-	return kept.NewsOf(rec.Response, rec.Background, at), at, kept.Nothing, nil
+	return kept.NewsOf(rec.Response, rec.Background, kept.Asks(rec.Response.Output), at), at, kept.Nothing, nil
 }
 
 // unshared returns the entries of a session that it does not share with the one that it was forked from.

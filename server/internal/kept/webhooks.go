@@ -100,14 +100,14 @@ type News struct {
 	body []byte
 }
 
-// NewsOf returns the events about a response that has ended. They are the same whenever they are
-// sent.
-func NewsOf(r *api.Response, background bool, ended time.Time) (list []News) {
+// NewsOf returns the events about a response that has ended, and that asks for approvals or not. They are the
+// same whenever they are sent.
+func NewsOf(r *api.Response, background, asks bool, ended time.Time) (list []News) {
 	id := string(item.Quote(r.ID))
 	if background {
 		list = append(list, newsOf("response."+r.Status, r.ID, `{"id":`+id+`}`, ended))
 	}
-	if Asks(r.Output) {
+	if asks {
 		list = append(list, newsOf("agent.session.action_required", r.ID, `{"id":`+id+`,"required_action":{"type":"mcp_approval_request"}}`, ended))
 	}
 	return list
