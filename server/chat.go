@@ -135,6 +135,12 @@ func (s *Server) checkChat(r *Request) *Error {
 	return Invalid("unsupported_parameter", name, "Unsupported parameter: '%s' is not supported with this model.", name)
 }
 
+// chatNames are the names of members in Chat Completions, by those in the Responses API. None begins another one.
+var chatNames = map[string]string{
+	"max_output_tokens": "max_completion_tokens", "reasoning.effort": "reasoning_effort", "text.verbosity": "verbosity",
+	"text.format.type": "response_format.type", "text.format.name": "response_format.json_schema.name", "text.format.schema": "response_format.json_schema.schema",
+}
+
 // ofMessages rewords the error for a client that sent messages and not items. It returns nil for nil.
 func (e *Error) ofMessages() *Error {
 	switch {
@@ -142,8 +148,13 @@ func (e *Error) ofMessages() *Error {
 		return nil
 	case strings.HasPrefix(e.Param, "input"):
 		e.Param = "messages"
-	case e.Param == "max_output_tokens":
-		e.Param, e.Message = "max_completion_tokens", strings.ReplaceAll(e.Message, "max_output_tokens", "max_completion_tokens")
+	default:
+		for name, chat := range chatNames {
+			if rest, ok := strings.CutPrefix(e.Param, name); ok {
+				e.Param, e.Message = chat+rest, strings.ReplaceAll(e.Message, name, chat)
+				break
+			}
+		}
 	}
 	if strings.Contains(e.Message, "'input[") {
 		e.Message += " (The input consists of the items made from the messages.)"

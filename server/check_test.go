@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/apispec"
 	"github.com/antiphon-go/antiphon/server"
 )
 
@@ -75,6 +76,62 @@ func TestMemberTypes(t *testing.T) {
 	}
 	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusOK || asked != 1 {
 		t.Errorf("null is no value: status %d, asked %d times: %v", resp.StatusCode, asked, err)
+	}
+}
+
+// V1: members that a response repeats have one of the values of the API, whatever the backend does with them.
+func TestMemberWords(t *testing.T) {
+	spec := apispec.Load(t)
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") })}
+	defer s.Close()
+	for _, test := range []struct{ member, code, param string }{
+		{`"service_tier":"gold"`, "invalid_value", "service_tier"},
+		{`"truncation":"maybe"`, "invalid_value", "truncation"},
+		{`"reasoning":{"effort":"turbo"}`, "invalid_value", "reasoning.effort"},
+		{`"reasoning":{"effort":5}`, "invalid_type", "reasoning.effort"},
+		{`"reasoning":{"summary":"x"}`, "invalid_value", "reasoning.summary"},
+		{`"text":{"verbosity":"loud"}`, "invalid_value", "text.verbosity"},
+		{`"text":{"format":{"type":"xml"}}`, "invalid_value", "text.format.type"},
+		{`"text":{"format":{}}`, "missing_required_parameter", "text.format.type"},
+		{`"text":{"format":"text"}`, "invalid_type", "text.format"},
+		{`"text":"plain"`, "invalid_type", "text"},
+		{`"text":{"format":{"type":"json_schema","name":"a b","schema":{}}}`, "invalid_value", "text.format.name"},
+		{`"text":{"format":{"type":"json_schema","name":"a"}}`, "missing_required_parameter", "text.format.schema"},
+		{`"text":{"format":{"type":"json_schema","name":"a","schema":{},"strict":"yes"}}`, "invalid_type", "text.format.strict"},
+		{`"safety_identifier":"` + strings.Repeat("é", 65) + `"`, "string_above_max_length", "safety_identifier"},
+		{`"tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"perl","definition":"x"}}]`, "invalid_value", "tools[0].format.syntax"},
+		{`"service_tier":"flex","truncation":"auto","prompt_cache_retention":"24h","reasoning":{"effort":"xhigh","summary":"concise"},"text":{"verbosity":"low","format":{"type":"json_object"}}`, "", ""},
+		{`"service_tier":null,"truncation":null,"reasoning":null,"text":null,"safety_identifier":"` + strings.Repeat("é", 64) + `"`, "", ""},
+		{`"reasoning":{"effort":null,"summary":null},"text":{"format":{"type":"json_schema","name":"a","description":"b","schema":{"type":"object"},"strict":null}}`, "", ""},
+	} {
+		status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":"hi",`+test.member+`}`)
+		var got struct {
+			Error struct{ Code, Param string }
+		}
+		if err := json.Unmarshal([]byte(text), &got); err != nil {
+			t.Fatalf("%s: %v: %s", test.member, err, text)
+		}
+		if (status == http.StatusOK) != (test.code == "") || got.Error.Code != test.code || got.Error.Param != test.param {
+			t.Errorf("%s: status %d: %s", test.member, status, text)
+		}
+		if status == http.StatusOK {
+			spec.Check(t, "Response", []byte(text))
+		}
+	}
+}
+
+// The same errors name the members of Chat Completions to its clients.
+func TestMemberWordsOfChat(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") })}
+	defer s.Close()
+	for member, param := range map[string]string{
+		`"reasoning_effort":"turbo"`: "reasoning_effort", `"verbosity":"loud"`: "verbosity", `"response_format":{"type":"json_schema","json_schema":{"name":"a b","schema":{}}}`: "response_format.json_schema.name",
+		`"service_tier":"gold"`: "service_tier", `"max_tokens":1`: "max_completion_tokens",
+	} {
+		status, text := call(s, http.MethodPost, "chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}],`+member+`}`)
+		if status != http.StatusBadRequest && param != "max_completion_tokens" || status != http.StatusOK && !strings.Contains(text, `"param": "`+param+`"`) {
+			t.Errorf("%s: %d %s", member, status, text)
+		}
 	}
 }
 
