@@ -252,17 +252,24 @@ func checkPairs(items []item.Item, own int) *Error {
 	return nil
 }
 
-// place returns the path of an item's call_id.
-func (p *pairing) place(i int) string {
-	if i < p.own {
-		return fmt.Sprintf("history[%d].call_id", i)
+// place returns the path of what names the call of an item.
+func (p *pairing) place(i int, it item.Item) string {
+	member := "call_id"
+	switch it.Type() {
+	case item.TypeMCPApprovalRequest:
+		member = "id"
+	case item.TypeMCPApprovalResponse:
+		member = "approval_request_id"
 	}
-	return fmt.Sprintf("input[%d].call_id", i-p.own)
+	if i < p.own {
+		return fmt.Sprintf("history[%d].%s", i, member)
+	}
+	return fmt.Sprintf("input[%d].%s", i-p.own, member)
 }
 
 func (p *pairing) call(i int, it item.Item) *Error {
 	id := it.CallID()
-	at := p.place(i)
+	at := p.place(i, it)
 	if id == "" {
 		return Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
 	}
@@ -277,7 +284,7 @@ func (p *pairing) call(i int, it item.Item) *Error {
 
 func (p *pairing) output(i int, it item.Item) *Error {
 	id := it.CallID()
-	at := p.place(i)
+	at := p.place(i, it)
 	if id == "" {
 		return Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
 	}

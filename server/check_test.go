@@ -120,6 +120,17 @@ func TestMemberWords(t *testing.T) {
 	}
 }
 
+// A second answer to a request for approval is refused by the member that names the request.
+func TestSecondAnswer(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") })}
+	defer s.Close()
+	const asked, yes = `{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"f","arguments":"{}"}`, `{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}`
+	status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":[`+asked+","+yes+","+yes+`]}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, `"param": "input[2].approval_request_id"`) {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // The same errors name the members of Chat Completions to its clients.
 func TestMemberWordsOfChat(t *testing.T) {
 	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error { return w.Text("x") })}
