@@ -16,6 +16,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/person"
@@ -201,7 +202,10 @@ func (c *runCommand) trusted(std stdio, env environment, who *person.Person, cfg
 func (c *runCommand) unopened(err error) error {
 	var other *agentfile.OtherAgentError
 	var unbound *host.UnboundError
+	var problems chatmd.ErrorList
 	switch {
+	case c.Out != "" && c.Out != c.File && errors.As(err, &problems) && len(problems) > 0 && problems[0].File == c.Out && problems[0].Line == 1 && problems[0].Column == 1: // it does not even begin as one
+		return usage(fmt.Errorf("%s is no transcript, and stays as it is: name a new file, or one that --out has written (%w)", show.Visible(c.Out), problems[0]))
 	case errors.As(err, &other):
 		return usage(fmt.Errorf("%w, or add --keep-agent", err))
 	case errors.As(err, &unbound):

@@ -213,17 +213,19 @@ func TestNextSteps(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	write(t, "agent.md", "<user>Hi</user>")
+	write(t, "prose.md", "# Words\n\nof mine\n")
 	if err := os.MkdirAll("config/antiphon", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	write(t, "config/antiphon/config", `<config modle="x"/>`)
 	home := []string{"XDG_DATA_HOME=" + t.TempDir()}
 	for args, want := range map[string]string{
-		"init":                                "agent.md exists already; name a new file, as in antiphon init second.md",
-		"init .":                              ". is a folder; name a file, such as new.md",
-		"init new/":                           "new/ is a folder; name a file, such as new/new.md",
-		"init sub/x.md":                       "there is no folder sub; make it first: mkdir -p sub",
-		"ask":                                 `nothing to answer: give a question, as in antiphon "`,
+		"init":          "agent.md exists already; name a new file, as in antiphon init second.md",
+		"init .":        ". is a folder; name a file, such as new.md",
+		"init new/":     "new/ is a folder; name a file, such as new/new.md",
+		"init sub/x.md": "there is no folder sub; make it first: mkdir -p sub",
+		"ask":           `nothing to answer: give a question, as in antiphon "`,
+		"run agent.md hello --rehearsal --out prose.md": "prose.md is no transcript, and stays as it is: name a new file, or one that --out has written",
 		"serve nosuch.md":                     "nosuch.md: no such file or folder; antiphon init writes a first agent",
 		"serve agent.md --listen [::1]:99999": "invalid port",
 		"run agent.md --rehearsal agent.md":   "agent.md is a file, and is sent as the prompt's words; -f agent.md attaches it",
