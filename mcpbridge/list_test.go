@@ -59,6 +59,24 @@ func TestListChanged(t *testing.T) {
 	}
 }
 
+// A server cannot fill the memory, or each request to the model, with its tools; those that are not selected do not count.
+func TestTooManyTools(t *testing.T) {
+	for _, mode := range []string{"crowd", "wordy"} {
+		s := program(mode)
+		if b, err := mcpbridge.Connect(t.Context(), mcpbridge.Options{}, s); err == nil || !strings.Contains(err.Error(), "its list has more than 10000 tools, or they are described by more than 8 MiB") {
+			t.Errorf("%s: %v", mode, err)
+			if err == nil {
+				b.Close()
+			}
+		}
+	}
+	s := program("crowd")
+	s.Include = []string{"t1", "t10000"}
+	if names := connect(t, mcpbridge.Options{}, s).set().Names(); !slices.Equal(names, s.Include) {
+		t.Error(names)
+	}
+}
+
 // X3: hundreds of tools, and filters.
 func TestFilters(t *testing.T) {
 	s := program("many")

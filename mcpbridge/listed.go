@@ -43,6 +43,9 @@ func newListedTool(l *link, t *mcp.Tool) *listedTool {
 	return lt
 }
 
+// size returns the length of what a model reads of the tool, in bytes.
+func (t *listedTool) size() int { return len(t.name) + len(t.description) + len(t.schema) }
+
 // schemaOf returns the tool's schema as the server wrote it, or "" if it is not a
 // schema.
 func schemaOf(t *mcp.Tool) item.JSON {

@@ -35,6 +35,14 @@ func serve(mode string) {
 		run(sdkServer(0))
 	case "script":
 		script{results: os.Getenv("RESULTS")}.serve()
+	case "crowd":
+		list := make([]string, 10_001)
+		for i := range list {
+			list[i] = fmt.Sprintf(`{"name":"t%d","inputSchema":{"type":"object"}}`, i)
+		}
+		script{tools: strings.Join(list, ",")}.serve()
+	case "wordy":
+		script{tools: `{"name":"t","description":"` + strings.Repeat("word ", 2<<20) + `","inputSchema":{"type":"object"}}`}.serve()
 	case "mute":
 		bufio.NewReader(os.Stdin).WriteTo(new(bytes.Buffer)) // reads and never answers
 	case "garbage":

@@ -175,12 +175,18 @@ func (s *session) end(cause error) { s.cancel(cause) }
 // over reports whether the session has ended or is about to.
 func (s *session) over() bool { return s.life.Err() != nil }
 
+// What a server may have of tools that are selected. All of it is in each request to the model.
+const (
+	mostTools   = 10_000
+	mostDefined = 8 << 20 // bytes of names, descriptions and schemas
+)
+
 // list requests the selected tools.
 func (s *session) list(ctx context.Context) ([]*listedTool, error) {
-	const maxTools, maxPages = 10_000, 1000
+	const maxPages = 1000
 	list := []*listedTool{}
 	seen := map[string]bool{}
-	cursors := map[string]bool{}
+	cursors, size := map[string]bool{}, 0
 	ctx, cancel := s.bind(ctx)
 	defer cancel()
 	for cursor := ""; ; {
@@ -194,12 +200,15 @@ func (s *session) list(ctx context.Context) ([]*listedTool, error) {
 			}
 			seen[t.Name] = true
 			list = append(list, newListedTool(s.link, t))
+			if size += list[len(list)-1].size(); len(list) > mostTools || size > mostDefined {
+				return nil, fmt.Errorf("its list has more than %d tools, or they are described by more than %d MiB", mostTools, mostDefined>>20)
+			}
 		}
 		cursor = page.NextCursor
 		if cursor == "" {
 			return list, nil
 		}
-		if cursors[cursor] || len(list) > maxTools || len(cursors) > maxPages {
+		if cursors[cursor] || len(cursors) > maxPages {
 			return nil, fmt.Errorf("its list of tools has no end")
 		}
 		cursors[cursor] = true
