@@ -30,7 +30,11 @@ func (p *preparing) Prepare(context.Context, server.StoredObject) func() { retur
 
 func (p *preparing) Put(ctx context.Context, rec server.StoredObject) error {
 	if rec.Response != nil && rec.Response.Status == item.StatusInProgress {
-		<-p.begin
+		select {
+		case <-p.begin:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 		if p.err != nil {
 			return p.err
 		}
@@ -85,6 +89,79 @@ func TestBegunBeforeStored(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each event is sent when the backend writes it. One that calls Flush sends them when it does, but
+// the client learns at once that the response has begun.
+func TestLive(t *testing.T) {
+	for _, flushes := range []bool{false, true} {
+		for _, route := range []string{"responses", "chat/completions"} {
+			synctest.Test(t, func(t *testing.T) {
+				next := make(chan struct{})
+				s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
+					if flushes {
+						_ = w.Flush()
+					}
+					_ = w.Begin("")
+					<-next
+					_ = w.Open(&item.Message{})
+					_ = w.Delta("Hello.")
+					if flushes {
+						_ = w.Flush()
+					}
+					<-next
+					return w.Close()
+				})}
+				defer s.Close()
+				told := httptest.NewRecorder()
+				go s.ServeHTTP(told, httptest.NewRequest(http.MethodPost, "/v1/"+route, strings.NewReader(`{"model":"m","input":"x","messages":[{"role":"user","content":"x"}],"stream":true}`)))
+				synctest.Wait()
+				if got := told.Body.String(); route == "responses" && !strings.Contains(got, "response.in_progress") {
+					t.Errorf("Flush is called: %v; a response that has begun: %q", flushes, got)
+				}
+				next <- struct{}{}
+				synctest.Wait()
+				if got := told.Body.String(); !strings.Contains(got, "Hello.") {
+					t.Errorf("%s, Flush is called: %v; after a delta: %q", route, flushes, got)
+				}
+				close(next)
+				synctest.Wait()
+			})
+		}
+	}
+}
+
+// A store that has hung keeps neither a client that leaves nor one that only asks.
+func TestBegunInHungStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server.Server{Store: &preparing{begin: make(chan struct{})}, Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
+			if err := w.Begin("resp_a"); err != nil {
+				return err
+			}
+			return w.Text("Hello.")
+		})}
+		defer s.Close()
+		ended := make(chan string)
+		ask := func(what, method, path, body string) context.CancelFunc {
+			ctx, leave := context.WithCancel(t.Context())
+			go func() {
+				s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, method, "/v1/"+path, strings.NewReader(body)))
+				ended <- what
+			}()
+			synctest.Wait()
+			return leave
+		}
+		made := ask("POST", http.MethodPost, "responses", `{"model":"m","input":"x","stream":true}`)
+		read := ask("GET", http.MethodGet, "responses/resp_a", "")
+		read()
+		if got := <-ended; got != "GET" {
+			t.Errorf("%s ended first", got)
+		}
+		made()
+		if got := <-ended; got != "POST" {
+			t.Errorf("%s ended last", got)
+		}
+	})
 }
 
 // typesOf returns the types of the events of a stream.

@@ -228,7 +228,7 @@ func (j *job) emit(ev api.Event) error {
 	if err != nil {
 		return err
 	}
-	if err := j.send(ev); err != nil || ev.Type != api.EventInProgress || j.flush == nil || j.old {
+	if err := j.send(ev); err != nil || ev.Type != api.EventInProgress || !j.flushes || j.flush == nil || j.old {
 		return err
 	}
 	if err := j.flush(); err != nil { // the client learns at once that the response has begun
@@ -358,7 +358,7 @@ func (j *job) storeSoon(rec StoredObject) func() {
 	return func() {
 		go func() {
 			defer close(w.done)
-			w.err = j.storeBeginning(context.WithoutCancel(j.ctx), rec)
+			w.err = j.storeBeginning(j.ctx, rec)
 		}()
 	}
 }
@@ -391,7 +391,7 @@ type write struct {
 // beginningStored waits until the beginning of the response is stored. If it could not be, it
 // returns the error, once: the response fails, and nothing of it is stored.
 func (j *job) beginningStored() error {
-	err := j.awaitStored()
+	err := j.awaitStored(context.WithoutCancel(j.ctx)) // the write ends with j.ctx
 	if err != nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -401,15 +401,19 @@ func (j *job) beginningStored() error {
 }
 
 // awaitStored waits until the beginning of the response is stored or could not be.
-func (j *job) awaitStored() error {
+func (j *job) awaitStored(ctx context.Context) error {
 	j.mu.Lock()
 	w := j.storing
 	j.mu.Unlock()
 	if w == nil {
 		return nil
 	}
-	<-w.done
-	return w.err
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // note updates the record and wakes followers.

@@ -38,7 +38,9 @@ func (s *Server) response(c *call, interrupted string) (StoredObject, *job, *Err
 func (s *Server) lookUp(ctx context.Context, id, interrupted string) (StoredObject, *job, error) {
 	j := s.job(id)
 	if j != nil {
-		_ = j.awaitStored() // if it could not be, the response fails
+		if err := j.awaitStored(ctx); ctx.Err() != nil {
+			return StoredObject{}, nil, err
+		}
 		s.repay(j)
 		if rec := j.record(); rec.Response != nil && s.job(id) == j {
 			return rec, j, nil

@@ -197,7 +197,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 	}
 	pass := httputil.NewSingleHostReverseProxy(at)
 	up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for sessions() == 0 { // until it is prepared
+		for sessions() == 0 && r.Context().Err() == nil { // until it is prepared
 			time.Sleep(time.Millisecond)
 		}
 		pass.ServeHTTP(w, r)
