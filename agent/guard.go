@@ -270,6 +270,9 @@ func (c *check) run(ctx context.Context) answer {
 		trip, err := c.ask(own, c.call)
 		a.late = own.Err() != nil
 		err, returned = nils.Err(err), true
+		if err != nil && nils.Is(err) { // such as a nil *Tripwire, which has a text
+			err = fmt.Errorf("its error is a nil %T, which is not a nil error", err)
+		}
 		if trip == nil {
 			trip = tripped(err)
 		}

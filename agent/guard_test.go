@@ -938,3 +938,15 @@ func TestGuardAgreesTooLate(t *testing.T) {
 		}
 	}
 }
+
+// A nil *Tripwire that a guard returns as its error is named: it neither agrees nor objects. G8
+func TestGuardReturnsNilTripwireAsError(t *testing.T) {
+	g := agent.Guard{Name: "odd", First: true, Input: func(context.Context, *agent.GuardCall) (*agent.Tripwire, error) {
+		var none *agent.Tripwire
+		return nil, none
+	}}
+	res, err := (&agent.Agent{Model: &memory{}, Guards: []agent.Guard{g}}).Run(t.Context(), session.New(), item.User("hi"))
+	if res.Why != agent.StopVetoed || err == nil || !strings.Contains(err.Error(), "a nil *agent.Tripwire") {
+		t.Errorf("%v, %v", res.Why, err)
+	}
+}
