@@ -393,9 +393,18 @@ func (t *dialogue) goOn(ctx context.Context) error {
 		fmt.Fprintln(t.std.err, "antiphon: the last message has no answer, because it was stopped. Say how to go on, or ask it again with /retry")
 		return nil
 	default:
-		fmt.Fprintln(t.std.err, "antiphon: the last message has no answer yet, so it is asked again")
+		fmt.Fprintln(t.std.err, "antiphon: the last message has no answer yet, "+t.whatNext(ctx))
 	}
 	return t.turn(ctx, "")
+}
+
+// whatNext says what a run does with a message that has no answer: if a call waits for an approval, that is asked, and not
+// the model.
+func (t *dialogue) whatNext(ctx context.Context) string {
+	if asked, err := agent.PendingApprovals(ctx, t.host.Session); err == nil && len(asked) > 0 {
+		return "and the work on it goes on"
+	}
+	return "so it is asked again"
 }
 
 // errHalted is why a run is cancelled that the person at the terminal stops. The run writes it with its end, so that no crash parts

@@ -489,6 +489,26 @@ func TestWhyWithoutUsage(t *testing.T) {
 	}
 }
 
+// TestWaitingCallGoesOn proves that a conversation that ended with a question about a call does not say that its message
+// is asked again: the question is.
+func TestWaitingCallGoesOn(t *testing.T) {
+	d, _, screen := conversing(t, "turn\n  call append_to_file {\"path\": \"a.txt\", \"text\": \"x\"}\nturn\n  say Done.\n")
+	next := ""
+	d.who = person.New(readerFunc(func(b []byte) (int, error) {
+		if next != "" {
+			return 0, io.EOF
+		}
+		next = d.whatNext(t.Context()) // while the call waits
+		return copy(b, "y\n"), nil
+	}), screen)
+	if err := d.turn(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
+	if next != "and the work on it goes on" || d.whatNext(t.Context()) != "so it is asked again" {
+		t.Errorf("%q, and then %q", next, d.whatNext(t.Context()))
+	}
+}
+
 // TestDropSaid proves that /context drop takes a message of the person by its first line, also if that is a number, and
 // nothing if several begin with it.
 func TestDropSaid(t *testing.T) {

@@ -670,7 +670,7 @@ const mostThoughts = 3
 // thoughtOut says how much of the reasoning is not shown, when it is over.
 func (p *Printer) thoughtOut() {
 	if more := p.thoughts - mostThoughts; p.Folds && more > 0 {
-		p.Tell(Dim, "   … %s of reasoning, which --show-output shows", Plural(more, "more line"))
+		p.Tell(Dim, "   … %s of reasoning, all of which a chat with -v shows", Plural(more, "more line"))
 	}
 	p.thoughts = 0
 }

@@ -44,7 +44,7 @@ func TestReasoningIsFolded(t *testing.T) {
 		p.delta(agent.Delta{Kind: agent.DeltaText, Text: " No."})
 		want := "   one\n   two\n   three\n   four\n   five\nYes. No."
 		if folds {
-			want = "   one\n   two\n   three\n   … 2 more lines of reasoning, which --show-output shows\nYes. No."
+			want = "   one\n   two\n   three\n   … 2 more lines of reasoning, all of which a chat with -v shows\nYes. No."
 		}
 		if screen.String() != want {
 			t.Errorf("folded %v: %q", folds, screen.String())
