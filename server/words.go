@@ -25,6 +25,8 @@ var (
 	contexts     = []string{"auto", "current_turn", "all_turns"}
 	verbosities  = []string{"low", "medium", "high"}
 	formats      = []string{api.TextPlain, api.TextJSONObject, api.TextJSONSchema}
+	choices      = []string{"none", "auto", "required"}
+	modes        = []string{"auto", "required"}
 	syntaxes     = []string{"lark", "regex"}
 )
 
@@ -58,22 +60,47 @@ func checkWords(req *api.Request) *Error {
 			"Invalid 'safety_identifier': string too long. Expected a string with maximum length %d, but got a string with length %d instead.", maxSafetyIdentifier, n)
 	}
 	for i, t := range req.Tools {
-		if custom, ok := t.(*item.CustomTool); ok {
-			if wrong := oneOf("tools["+strconv.Itoa(i)+"].format.syntax", syntaxOf(custom.Format), syntaxes); wrong != nil {
-				return wrong
-			}
+		at, wrong := "tools["+strconv.Itoa(i)+"]", (*Error)(nil)
+		switch t := t.(type) {
+		case *item.FunctionTool:
+			wrong = mistyped(at, t.Extra, "description", "strict")
+		case *item.CustomTool:
+			wrong = oneOf(at+".format.syntax", memberOf(t.Format, "syntax"), syntaxes)
 		}
+		if wrong != nil {
+			return wrong
+		}
+	}
+	if wrong := checkChoice(req.ToolChoice); wrong != nil {
+		return wrong
 	}
 	return checkText(req.Text)
 }
 
-// syntaxOf returns the syntax of the grammar of a custom tool, or "".
-func syntaxOf(format item.JSON) (syntax string) {
-	if object, err := item.ParseString(string(format)); err == nil {
-		v, _ := object.Member("syntax")
-		syntax, _ = v.Unquote()
+// checkChoice checks the words of a tool choice. Its tools are for the backend to judge.
+func checkChoice(choice item.JSON) *Error {
+	at, allowed := "tool_choice", choices
+	word, isWord := choice.Unquote()
+	if !isWord && memberOf(choice, "type") == "allowed_tools" {
+		at, word, allowed = "tool_choice.mode", memberOf(choice, "mode"), modes
 	}
-	return syntax
+	wrong := oneOf(at, word, allowed)
+	if isWord && word == "" {
+		wrong = Invalid("invalid_value", at, "Invalid value: ''.")
+	}
+	if wrong != nil {
+		wrong.Message = strings.Replace(wrong.Message, "Invalid value:", "Invalid value for '"+at+"':", 1)
+	}
+	return wrong
+}
+
+// memberOf returns a member of an object that is a string, or "".
+func memberOf(object item.JSON, name string) (value string) {
+	if v, err := item.ParseString(string(object)); err == nil {
+		member, _ := v.Member(name)
+		value, _ = member.Unquote()
+	}
+	return value
 }
 
 // checkText checks the format of the text that the model should produce.
