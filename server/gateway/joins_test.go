@@ -4,6 +4,7 @@
 package gateway_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -13,10 +14,10 @@ import (
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
-// joining returns a response that continues a conversation in which somebody says something meanwhile,
-// with the items that join it.
+// joining returns a response that continues a conversation, with the items that join it.
 func joining(t *testing.T, keep *gateway.Store) (rec server.StoredObject, items []item.Item) {
 	t.Helper()
 	const talk = "conv_talk"
@@ -26,13 +27,20 @@ func joining(t *testing.T, keep *gateway.Store) (rec server.StoredObject, items 
 	err := errors.Join(
 		keep.Put(t.Context(), server.StoredObject{Conversation: &api.Conversation{ID: talk}, Input: []item.Item{item.User("Before.")}}),
 		keep.Put(t.Context(), rec),
-		keep.Add(t.Context(), talk, item.User("Meanwhile.")),
 		keep.AddOutput(t.Context(), "resp_joins", 0, answer),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return rec, []item.Item{question, answer}
+}
+
+// meanwhile says something in the conversation.
+func meanwhile(t *testing.T, keep *gateway.Store) {
+	t.Helper()
+	if err := keep.Add(t.Context(), "conv_talk", item.User("Meanwhile.")); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // said returns what is in the conversation.
@@ -58,6 +66,7 @@ func TestKilledAfterJoin(t *testing.T) {
 	in := opened(t)
 	keep := &gateway.Store{In: in}
 	rec, items := joining(t, keep)
+	meanwhile(t, keep)
 	if err := keep.Join(t.Context(), rec, items...); err != nil {
 		t.Fatal(err)
 	}
@@ -85,11 +94,9 @@ func TestKilledAfterJoin(t *testing.T) {
 	}
 }
 
-// A server that has lost a response, which another one has ended, adds nothing to the conversation. V2
-func TestLostDoesNotJoin(t *testing.T) {
-	in := opened(t)
-	keep := &gateway.Store{In: in}
-	rec, items := joining(t, keep)
+// endElsewhere writes the end of a response as a server does that has taken it over.
+func endElsewhere(t *testing.T, in store.Store, rec server.StoredObject) {
+	t.Helper()
 	other := *rec.Response
 	other.Status = item.StatusIncomplete
 	end, err := item.ParseString(`{"type":"antiphon:gateway_response_end","object_id":"resp_joins","object":` + responseJSON(t, &other) + `}`)
@@ -104,6 +111,15 @@ func TestLostDoesNotJoin(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A server that has lost a response, which another one has ended, adds nothing to the conversation. V2
+func TestLostDoesNotJoin(t *testing.T) {
+	in := opened(t)
+	keep := &gateway.Store{In: in}
+	rec, items := joining(t, keep)
+	meanwhile(t, keep)
+	endElsewhere(t, in, rec)
 	if err := keep.Join(t.Context(), rec, items...); !errors.Is(err, server.ErrEnded) {
 		t.Error(err)
 	}
@@ -112,6 +128,72 @@ func TestLostDoesNotJoin(t *testing.T) {
 	}
 	if err := keep.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// waiting is a store in which something happens before a server gets the lock of a session.
+type waiting struct {
+	store.Store
+	session string
+	before  func()
+}
+
+func (w *waiting) Lock(ctx context.Context, id string) (func() error, error) {
+	if before := w.before; before != nil && id == w.session {
+		w.before = nil
+		before()
+	}
+	return w.Store.Lock(ctx, id)
+}
+
+// While a server waits for the conversation, another one takes over the response, which is in the
+// conversation once, and not after what was said later. V2
+func TestLostWhileJoining(t *testing.T) {
+	for name, test := range map[string]struct {
+		goesOn, ends bool
+		want         error
+		said         string
+	}{
+		"ended":          {ends: true, want: server.ErrEnded, said: "Before. Question. Answer."},
+		"went on":        {goesOn: true, ends: true, want: server.ErrEnded, said: "Before. Meanwhile."},
+		"joined, no end": {said: "Before. Question. Answer."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := &waiting{Store: opened(t)}
+			keep, other := &gateway.Store{In: in}, &gateway.Store{In: in}
+			rec, items := joining(t, keep)
+			for info, err := range in.List(t.Context(), session.Query{}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if info.Parent != "" {
+					in.session = info.Parent
+				}
+			}
+			in.before = func() {
+				if test.goesOn {
+					meanwhile(t, other)
+				}
+				if added, err := other.AddLeft(t.Context(), rec, items...); err != nil || added == test.goesOn {
+					t.Errorf("AddLeft: %v %v", added, err)
+				}
+				if test.ends {
+					endElsewhere(t, in, rec)
+				}
+			}
+			if err := keep.Join(t.Context(), rec, items...); !errors.Is(err, test.want) {
+				t.Errorf("Join: %v", err)
+			}
+			if in.before != nil {
+				t.Error("nobody locked the conversation")
+			}
+			if words := said(t, keep); words != test.said {
+				t.Errorf("in the conversation: %s", words)
+			}
+			if err := keep.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

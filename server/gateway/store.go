@@ -313,7 +313,8 @@ func (s *Store) EndLeft(ctx context.Context, id string, end func(server.StoredOb
 }
 
 // Join implements [server.ProgressStore]. An entry in the session of the response proves that this process
-// still has it: who has lost it adds nothing, because another server decides whether it joins.
+// still has it: who has lost it adds nothing, because another server decides whether it joins. The
+// conversation is locked before, so that nothing happens to it between the proof and the items.
 func (s *Store) Join(ctx context.Context, rec server.StoredObject, items ...item.Item) error {
 	if rec.Response == nil || rec.Response.Conversation == nil {
 		return server.ErrNotFound
@@ -323,17 +324,36 @@ func (s *Store) Join(ctx context.Context, rec server.StoredObject, items ...item
 	if err != nil {
 		return err
 	}
-	if err := s.stillMakes(ctx, rec.ID()); err != nil {
-		return err
-	}
 	log, _, unlock, err := s.locked(ctx, talk, true)
 	if err != nil {
 		return err
 	}
-	if _, err = log.Append(context.WithoutCancel(ctx), bodies...); err == nil {
-		s.remember(talk, items)
+	joined := false
+	if err = s.stillMakes(ctx, rec.ID()); err == nil {
+		joined, _, err = since(log.Log(), rec.ID())
+	}
+	if err == nil && !joined {
+		if _, err = log.Append(context.WithoutCancel(ctx), bodies...); err == nil {
+			s.remember(talk, items)
+		}
 	}
 	return s.release(err, unlock)
+}
+
+// since reports what entries of a conversation say: whether a response has joined it, and whether
+// it went on otherwise.
+func since(entries []session.Entry, id string) (joined, wentOn bool, err error) {
+	for _, e := range entries {
+		n, _, err := noteOf(e)
+		if err != nil {
+			return false, false, err
+		}
+		if n.Kind == kindAdded && n.Left == id {
+			return true, wentOn, nil
+		}
+		wentOn = wentOn || n.Kind == kindAdded || n.Kind == kindRemoved
+	}
+	return false, wentOn, nil
 }
 
 // stillMakes returns an error if this process has lost a response that it made.
@@ -380,19 +400,9 @@ func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...i
 		return false, err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	wentOn := false
-	for _, e := range log.Log()[min(int(from.At), len(log.Log())):] {
-		n, _, err := noteOf(e)
-		if err != nil {
-			return false, err
-		}
-		if n.Kind == kindAdded && n.Left == rec.ID() {
-			return true, nil
-		}
-		wentOn = wentOn || n.Kind == kindAdded || n.Kind == kindRemoved
-	}
-	if wentOn {
-		return false, nil
+	joined, wentOn, err := since(log.Log()[min(int(from.At), len(log.Log())):], rec.ID())
+	if err != nil || joined || wentOn {
+		return joined, err
 	}
 	bodies, err := stored{Kind: kindAdded, ID: rec.Previous, Left: rec.ID()}.bodies(items)
 	if err == nil {
