@@ -4,11 +4,15 @@
 package access_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/server/access"
 )
@@ -46,7 +50,7 @@ func TestRecover(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	begin(10)
+	late := begin(10)
 	if err := l.Recover(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +83,22 @@ func TestRecover(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := l.Recover(); err != nil { // one had not ended when the ledger was closed
+	// A response that has not ended when the ledger is closed counts once, as it ended.
+	if err := l.Recover(); err != nil {
 		t.Error(err)
 	}
-	if tokens, n := summed(t, l); tokens != 21 || n != 3 {
+	if err := l.Add(access.Use{At: now, Tokens: 7, Status: "completed"}); err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := late(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Recover(); err != nil {
+		t.Error(err)
+	}
+	if tokens, n := summed(t, l); tokens != 18 || n != 2 {
 		t.Errorf("after the end: %d tokens of %d responses", tokens, n)
 	}
 	if names, err := filepath.Glob(folder + "/begun-*"); err != nil || len(names) > 0 {
@@ -90,5 +106,174 @@ func TestRecover(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// killed writes what a killed process leaves: responses that had begun, by their tokens.
+func killed(t *testing.T, folder string, uses ...access.Use) {
+	t.Helper()
+	var text []byte
+	for i, u := range uses {
+		line, err := json.Marshal(map[string]any{"n": i + 1, "use": u})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, line...), '\n')
+	}
+	if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "begun-killed.jsonl"), text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// If one response cannot be added, the others count once all the same, and it counts when it can be added.
+func TestRecoverOfSome(t *testing.T) {
+	folder, now := t.TempDir(), time.Now()
+	old := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	use := func(at time.Time, tokens int64) access.Use { return access.Use{At: at, Tokens: tokens} }
+	killed(t, folder, use(now, 1), use(now, 1), use(old, 20), use(now, 300))
+	blocked := filepath.Join(folder, "2020-01-02.jsonl")
+	if err := os.Mkdir(blocked, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l := access.OpenLedger(folder)
+	for range 3 {
+		if err := l.Recover(); err == nil {
+			t.Error("a response was added to a folder")
+		}
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := l.Recover(); err != nil {
+			t.Error(err)
+		}
+	}
+	if tokens, n := summed(t, l); tokens != 322 || n != 4 {
+		t.Errorf("%d tokens of %d responses", tokens, n)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who is killed after it has added what was left, and before it removes the file, leaves nothing that
+// counts again. What is left of other files goes, too.
+func TestRecoverKilled(t *testing.T) {
+	folder := t.TempDir()
+	l := access.OpenLedger(folder)
+	for range 2 {
+		killed(t, folder, access.Use{At: time.Now(), Tokens: 5})
+		for _, name := range []string{"begun-killed.jsonl.new", "begun-other.jsonl.new", "begun-third.jsonl.lock"} {
+			if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Recover(); err != nil {
+			t.Error(err)
+		}
+	}
+	if tokens, n := summed(t, l); tokens != 5 || n != 1 {
+		t.Errorf("%d tokens of %d responses", tokens, n)
+	}
+	if names, err := filepath.Glob(folder + "/begun-*"); err != nil || len(names) > 0 {
+		t.Errorf("%q are left, %v", names, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A line that was cut, such as on a full disk, does not take the next one with it.
+func TestAddAfterCut(t *testing.T) {
+	folder, now := t.TempDir(), time.Now()
+	if err := os.WriteFile(filepath.Join(folder, now.UTC().Format(time.DateOnly)+".jsonl"), []byte(`{"at":"2`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := access.OpenLedger(folder)
+	if err := errors.Join(l.Add(access.Use{At: now, Tokens: 3}), l.Add(access.Use{At: now, Tokens: 4})); err != nil {
+		t.Fatal(err)
+	}
+	if tokens, _ := summed(t, l); tokens != 7 {
+		t.Errorf("%d tokens", tokens)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What has begun is noted also when the file cannot be written anew, or not be opened for a while.
+func TestBeginWithoutNewFile(t *testing.T) {
+	for _, blocked := range []string{"the new file", "the file"} {
+		t.Run(blocked, func(t *testing.T) {
+			if blocked == "the file" && runtime.GOOS == "windows" {
+				t.Skip("Windows removes no open file")
+			}
+			folder := t.TempDir()
+			l := access.OpenLedger(folder)
+			use := access.Use{At: time.Now(), Agent: strings.Repeat("a", 100_000), Tokens: 1}
+			var ends []func() error
+			begin := func() error {
+				end, err := l.Begin(use)
+				if err == nil {
+					ends = append(ends, end)
+				}
+				return err
+			}
+			if err := begin(); err != nil {
+				t.Fatal(err)
+			}
+			names, err := filepath.Glob(folder + "/begun-*.jsonl")
+			if err != nil || len(names) != 1 {
+				t.Fatal(names, err)
+			}
+			in := names[0]
+			if blocked == "the new file" {
+				in += ".new"
+			} else if err := os.Remove(in); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(in+"/x", 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for range 30 {
+				if err := begin(); err != nil && blocked == "the new file" {
+					t.Error(err) // the old one is there
+				}
+			}
+			if err := os.RemoveAll(in); err != nil {
+				t.Fatal(err)
+			}
+			for range 30 {
+				if err := begin(); err != nil {
+					t.Error(err)
+				}
+			}
+			text, err := os.ReadFile(names[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			elsewhere := t.TempDir() // where the process does not live
+			if err := os.WriteFile(filepath.Join(elsewhere, "begun-killed.jsonl"), text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			other := access.OpenLedger(elsewhere)
+			if err := other.Recover(); err != nil {
+				t.Error(err)
+			}
+			if _, n := summed(t, other); n != len(ends) {
+				t.Errorf("%d of %d responses", n, len(ends))
+			}
+			err = errors.Join(other.Close(), l.Close())
+			for _, end := range ends {
+				err = errors.Join(err, end())
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if names, err := filepath.Glob(folder + "/begun-*"); err != nil || len(names) > 0 {
+				t.Errorf("%q are left, %v", names, err)
+			}
+		})
 	}
 }

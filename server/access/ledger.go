@@ -28,11 +28,21 @@ import (
 type Ledger struct {
 	folder string
 
-	mu    sync.Mutex
-	day   string
-	file  *os.File
-	begun *begun // nil until a response begins
+	mu     sync.Mutex
+	day    string
+	file   *os.File
+	begun  *begun // nil until a response begins
+	closed bool
 }
+
+// line is a line in the file of a day.
+type line struct {
+	Use
+	// Begun names the line that said that the response has begun, if its process ended before it did.
+	Begun string `json:"begun,omitzero"`
+}
+
+const daySuffix = ".jsonl"
 
 var errNoFolder = errors.New("access: the ledger has no folder: use OpenLedger")
 
@@ -40,8 +50,10 @@ var errNoFolder = errors.New("access: the ledger has no folder: use OpenLedger")
 func OpenLedger(folder string) *Ledger { return &Ledger{folder: folder} }
 
 // Add adds a line.
-func (l *Ledger) Add(u Use) error {
-	line, err := json.Marshal(u)
+func (l *Ledger) Add(u Use) error { return l.add(line{Use: u}) }
+
+func (l *Ledger) add(one line) error {
+	text, err := json.Marshal(one)
 	if err != nil {
 		return err
 	}
@@ -50,27 +62,61 @@ func (l *Ledger) Add(u Use) error {
 	if l.folder == "" {
 		return errNoFolder
 	}
-	if day := u.At.UTC().Format(time.DateOnly); l.file == nil || l.day != day {
+	if day := dateOf(one.Use); l.file == nil || l.day != day {
 		if err := l.close(); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(l.folder, 0o700); err != nil {
+		if err := l.openDay(day); err != nil {
 			return err
 		}
-		if l.file, err = os.OpenFile(filepath.Join(l.folder, day+".jsonl"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-			return err
-		}
-		l.day = day
 	}
-	_, err = l.file.Write(append(line, '\n')) // one write, so that lines of processes do not mix
+	if _, err = l.file.Write(append(text, '\n')); err != nil { // one write, so that lines of processes do not mix
+		err = errors.Join(err, l.close()) // what openDay finds may be a part of a line
+	}
 	return err
 }
 
-// Close closes the files that are open.
+func dateOf(u Use) string { return u.At.UTC().Format(time.DateOnly) }
+
+// openDay opens the file of a day. If its last line was cut, that line ends here, so that it takes no other
+// with it.
+func (l *Ledger) openDay(day string) error {
+	if err := os.MkdirAll(l.folder, 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(l.folder, day+daySuffix), os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	cut, err := isCut(file)
+	if err == nil && cut {
+		_, err = file.WriteString("\n")
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	l.file, l.day = file, day
+	return nil
+}
+
+// isCut reports whether a file ends within a line.
+func isCut(file *os.File) (bool, error) {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false, err
+	}
+	last := make([]byte, 1)
+	_, err = file.ReadAt(last, info.Size()-1)
+	return last[0] != '\n', err
+}
+
+// Close closes the files that are open. The one with the responses that have begun is closed when all of
+// them have ended, so that nobody else counts them meanwhile.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(l.close(), l.begun.close())
+	l.closed = true
+	return errors.Join(l.close(), l.closeBegun())
 }
 
 func (l *Ledger) close() error {
@@ -94,11 +140,14 @@ func (l *Ledger) All(since time.Time) iter.Seq2[Use, error] {
 			return
 		}
 		for _, one := range days { // sorted by name
-			day, ok := strings.CutSuffix(one.Name(), ".jsonl")
+			day, ok := strings.CutSuffix(one.Name(), daySuffix)
 			if at, err := time.Parse(time.DateOnly, day); !ok || err != nil || at.AddDate(0, 0, 1).Before(since) {
 				continue
 			}
-			if !l.each(one.Name(), since, yield) {
+			more := l.each(one.Name(), func(one line, err error) bool {
+				return err == nil && one.At.Before(since) || yield(one.Use, err)
+			})
+			if !more {
 				return
 			}
 		}
@@ -106,24 +155,24 @@ func (l *Ledger) All(since time.Time) iter.Seq2[Use, error] {
 }
 
 // each yields the lines of a file. It returns false if nobody wants more.
-func (l *Ledger) each(name string, since time.Time, yield func(Use, error) bool) bool {
+func (l *Ledger) each(name string, yield func(line, error) bool) bool {
 	f, err := os.Open(filepath.Join(l.folder, name))
 	if err != nil {
-		return yield(Use{}, err)
+		return yield(line{}, err)
 	}
 	defer f.Close()
 	in := bufio.NewReader(f)
 	for {
-		line, err := in.ReadBytes('\n')
-		var u Use
-		if json.Unmarshal(bytes.TrimSpace(line), &u) == nil && !u.At.Before(since) && !yield(u, nil) {
+		text, err := in.ReadBytes('\n')
+		var one line
+		if json.Unmarshal(bytes.TrimSpace(text), &one) == nil && !yield(one, nil) {
 			return false
 		}
 		switch {
 		case errors.Is(err, io.EOF):
 			return true
 		case err != nil:
-			return yield(Use{}, fmt.Errorf("%s: %w", name, err))
+			return yield(line{}, fmt.Errorf("%s: %w", name, err))
 		}
 	}
 }
