@@ -158,6 +158,7 @@ type importer struct {
 	dropped    []Dropped
 	sites      []string
 	title      string            // from the file
+	lastTag    []string          // likewise: it is added when the mark of an unfinished import is removed
 	kept       map[string]bool   // ids that outputs refer to, and whether they were found
 	named      []Dropped         // the same in order, with the id in What
 	armed      []*agent.Disarm   // one for each session of the file, in order
@@ -484,8 +485,12 @@ func (i *importer) begin(ctx context.Context, info session.Info) (string, error)
 	i.ids[old] = id
 	i.made = append(i.made, id)
 	i.title = info.Title
-	// The path and the owner in the file are ignored.
-	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: append(slices.Clone(info.Tags), UnfinishedImport)}))
+	// The path and the owner in the file are ignored. The mark may need the place of a tag.
+	tags := slices.DeleteFunc(slices.Clone(info.Tags), func(tag string) bool { return tag == UnfinishedImport })
+	if n := len(tags); n > 0 {
+		tags, i.lastTag = slices.Clip(tags[:n-1]), tags[n-1:]
+	}
+	return id, unlabelled(i.store.Create(ctx, session.Info{ID: id, Path: i.path, Tags: append(tags, UnfinishedImport)}))
 }
 
 // UnfinishedImport is the tag of a session while it is imported. If the import is killed, what is left of it keeps the tag, and has no
@@ -517,7 +522,7 @@ func (i *importer) call(ctx context.Context) error {
 			return err
 		}
 	}
-	return i.store.Label(ctx, i.made[0], session.Labels{Untag: []string{UnfinishedImport}})
+	return i.store.Label(ctx, i.made[0], session.Labels{Untag: []string{UnfinishedImport}, Tags: i.lastTag})
 }
 
 // renamedID returns the new id of a nested session of the file. Ids of nested

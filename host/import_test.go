@@ -144,6 +144,43 @@ func TestKilledImportIsNamed(t *testing.T) {
 	}
 }
 
+// J13: a session keeps its tags, however many it may have.
+func TestImportKeepsAllTags(t *testing.T) {
+	in := new(memstore.DB).Open(memstore.Options{})
+	var tags []string
+	for i := range 33 {
+		tags = append(tags, fmt.Sprintf("tag-%02d", i))
+	}
+	for _, n := range []int{0, 1, 31, 32, 33} {
+		var text strings.Builder
+		err := export.JSONLines(&text, export.Log{Info: session.Info{ID: "x", Tags: tags[:n]}, Entries: []session.Entry{{Seq: 1, Body: session.InputItem{Item: item.User("hi")}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := fmt.Sprintf("with-%d", n)
+		_, err = (host.Import{Store: in, Name: name}).Lines(t.Context(), "x.jsonl", strings.NewReader(text.String()))
+		if n > 32 {
+			if !errors.Is(err, session.ErrBadLabel) {
+				t.Errorf("%d tags: %v", n, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for info, err := range in.List(t.Context(), session.Query{}) {
+			if err != nil || info.Name == name && !slices.Equal(info.Tags, tags[:n]) {
+				t.Errorf("%d tags: got %q, %v", n, info.Tags, err)
+			}
+		}
+	}
+	for info := range in.List(t.Context(), session.Query{}) {
+		if info.Name == "" {
+			t.Errorf("%s is left with %q", info.ID, info.Tags)
+		}
+	}
+}
+
 // J13 K5: what waits in a file has no key that a delivery of this program could have, later or now, and no sender: the log would
 // state it as a fact. A delivery that the file has twice waits once.
 func TestImportOfWhatWaitsClaimsNothing(t *testing.T) {
