@@ -56,13 +56,23 @@ func Look(ctx context.Context, in session.Store) (*Outlook, error) {
 
 // Waits says in words who or what idle work waits for, or who does it, as the function [Waits]
 // does. Of work that could begin, it also says if its endpoint or its tenant keeps it from that
-// at all workers that can do it. Next is when that may end, if it is known.
+// at all workers that can do it, and of work that runs, if its worker is gone. Next is when that
+// may end, if it is known.
 func (o *Outlook) Waits(w queue.Work, now time.Time) (text string, next time.Time) {
+	if o.gone(w) {
+		return "waits for " + aWorker(w) + ": " + w.Worker + ", which ran it, is gone", time.Time{}
+	}
 	if !mayBegin(w, now) {
 		return Waits(w, now), time.Time{}
 	}
 	why, next := o.blocked(w, now)
 	return waits(w, now, cmp.Or(why, aWorker(w))), next
+}
+
+// gone reports whether work runs at a worker that is not there any more.
+func (o *Outlook) gone(w queue.Work) bool {
+	return o.Known && w.State == queue.Running && w.Worker != "" &&
+		!slices.ContainsFunc(o.Workers, func(c Card) bool { return c.Name == w.Worker })
 }
 
 // mayBegin reports whether only a worker is missing.

@@ -83,7 +83,7 @@ func TestWaitsForNoWorker(t *testing.T) {
 		t.Errorf("with a worker of a stopped endpoint: %q", text)
 	}
 	s.enters("other", `{"agents":["another"],"tenants":null}`, time.Hour)
-	s.enters("capped", fmt.Sprintf(`{"agents":[%q],"tenants":["anna"],"caps":{"anna":1}}`, agent), time.Hour)
+	s.enters("capped", fmt.Sprintf(`{"name":"capped","agents":[%q],"tenants":["anna"],"caps":{"anna":1}}`, agent), time.Hour)
 	if text, _ := s.waits(id); text != "waits for a worker" {
 		t.Errorf("with a worker that may begin it: %q", text)
 	}
@@ -96,6 +96,10 @@ func TestWaitsForNoWorker(t *testing.T) {
 	}
 	if text, _ := s.waits(two); text != "runs at capped" {
 		t.Errorf("what runs: %q", text)
+	}
+	s.enters("capped", `{"name":"capped","ended":true}`, time.Hour)
+	if text, _ := s.waits(two); text != "waits for a worker: capped, which ran it, is gone" {
+		t.Errorf("what ran at a worker that was killed: %q", text)
 	}
 	if err := s.queue.Move(t.Context(), s.state(two), queue.Parked, "later"); err != nil {
 		t.Fatal(err)

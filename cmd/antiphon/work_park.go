@@ -90,7 +90,7 @@ func (c *workParkCommand) park(ctx context.Context, std stdio, in keeper, work *
 	if err != nil {
 		return err
 	}
-	return cmp.Or(tellStopped(ctx, std, in, others, reason), c.found(n+len(others)))
+	return cmp.Or(tellStopped(ctx, std, in, others, reason), c.found(ctx, in, n+len(others)))
 }
 
 // otherRun is a run of a process that is not a worker: a terminal or a server.

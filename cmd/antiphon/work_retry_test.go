@@ -73,6 +73,7 @@ func TestRetryFlags(t *testing.T) {
 		"an endpoint":         {[]string{"--endpoint", url}, []string{"stopped"}, false},
 		"the hash":            {[]string{"--agent", "0123456789 of hand"}, []string{"hand"}, true},
 		"another hash":        {[]string{"--agent", "0123456789 of nobody"}, nil, true},
+		"a hash that runs":    {[]string{"--agent", "0123456789 of running"}, nil, true},
 		"a file that is gone": {[]string{"--agent", "/agent.md"}, []string{"drained", "hand", "stopped"}, true},
 		"another file":        {[]string{"--agent", "/agents.md"}, nil, true},
 		"a session":           {[]string{"hand"}, []string{"hand"}, true},

@@ -157,7 +157,7 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		case !outlook.Known:
 		case len(outlook.Workers) > 0:
 			said += "; " + show.Plural(len(outlook.Workers), "worker") + " running"
-		case m.Works[queue.Ready] > 0:
+		case m.Works[queue.Ready]+m.Works[queue.Running] > 0:
 			said += "; no worker runs: antiphon work --agents DIR starts one"
 		}
 		fmt.Fprintf(std.err, "antiphon: %s\n", said)
@@ -292,13 +292,22 @@ func (c *chosenWork) file() string {
 	return path
 }
 
-// found returns an error if an agent was selected that nobody has: its name may be wrong.
-func (c *chosenWork) found(n int) error {
+// found returns an error if an agent was selected that no work has, whatever its state: its name may be wrong.
+// n is how much work was meant.
+func (c *chosenWork) found(ctx context.Context, in keeper, n int) error {
 	if n > 0 || c.Agent == "" {
 		return nil
 	}
 	if _, err := host.ResolvePath(c.Agent); err == nil {
 		return nil
+	}
+	agent := chosenWork{Agent: c.Agent}
+	list, err := agent.chosen(ctx, in, nil, nil)
+	if err != nil {
+		return err
+	}
+	for _, err := range list {
+		return err
 	}
 	return usage(fmt.Errorf("--agent %s: there is no such file here, and no such work whose agent has this path or a hash that begins so\n  hint: antiphon work list shows the hashes", quoted(c.Agent)))
 }
@@ -483,7 +492,7 @@ func (c *workRetryCommand) retry(ctx context.Context, std stdio, in keeper, work
 		list = only(list, func(w queue.Work) bool { return w.State == queue.Parked && strings.HasPrefix(w.Reason, drainedBy) })
 	}
 	n, err := work.move(ctx, std, all, in, list, queue.Ready, person.AccountName()+" retries it", states)
-	return cmp.Or(err, c.found(n))
+	return cmp.Or(err, c.found(ctx, in, n))
 }
 
 // only yields what fits, and errors.
