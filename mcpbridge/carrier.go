@@ -29,6 +29,7 @@ type carrier struct {
 	wait   time.Duration   // limit for the response to the request for a stream
 	// changed is called when the server's tools have changed.
 	changed func()
+	meter   *meter // of all responses
 	// unread is set when an answer could not be read. The SDK then gives up the
 	// session some time later.
 	unread atomic.Bool
@@ -36,7 +37,7 @@ type carrier struct {
 
 func newCarrier(life context.Context, s *Server, next http.RoundTripper, wait time.Duration, changed func()) (*carrier, error) {
 	home, err := s.endpoint()
-	return &carrier{next: next, server: s, home: home, life: life, wait: wait, changed: changed}, err
+	return &carrier{next: next, server: s, home: home, life: life, wait: wait, changed: changed, meter: newMeter()}, err
 }
 
 // transport returns the SDK's transport over the carrier.
@@ -144,7 +145,7 @@ func (c *carrier) tapped(resp *http.Response) io.Reader {
 	case resp.StatusCode >= 300:
 		return io.LimitReader(resp.Body, 64<<10)
 	case kind == "text/event-stream":
-		return newTapReader(resp.Body, limit, noticing(paced(newMeter(), inEvents, fixEvents(limit)), c.changed))
+		return newTapReader(resp.Body, limit, noticing(paced(c.meter, inEvents, fixEvents(limit)), c.changed))
 	case kind == "application/json":
 		resp.ContentLength = -1
 		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit, unread: &c.unread}

@@ -6,6 +6,7 @@ package mcpbridge
 import (
 	"bytes"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -19,12 +20,14 @@ const (
 	mostInBatch  = 1000   // messages in one line, which older versions of the protocol have
 )
 
-// meter makes the reader of a server's messages wait. It is used by one goroutine.
+// meter makes the readers of a server's messages wait.
 type meter struct {
 	now   func() time.Time
 	sleep func(time.Duration)
-	left  int // messages that may be read now
-	at    time.Time
+
+	mu   sync.Mutex
+	left int       // messages that may be read now; below 0, those that must be waited for
+	at   time.Time // when left was raised last
 }
 
 func newMeter() *meter {
@@ -33,14 +36,23 @@ func newMeter() *meter {
 
 // count counts messages that were read, and waits if they are too many.
 func (m *meter) count(n int) {
+	if wait := m.take(n); wait > 0 {
+		m.sleep(wait)
+	}
+}
+
+// take counts messages and returns how long their reader must wait.
+func (m *meter) take(n int) time.Duration {
+	const each = time.Second / mostInSecond
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.left -= n; m.left >= 0 {
-		return
+		return 0
 	}
 	now := m.now()
-	m.left = min(m.left+int(now.Sub(m.at)*mostInSecond/time.Second), mostAtOnce)
-	if m.at = now; m.left < 0 {
-		m.sleep(time.Duration(-m.left) * time.Second / mostInSecond)
-	}
+	m.left += int(min(now.Sub(m.at)/each, mostAtOnce)) // divided first: the time may be years
+	m.at = now
+	return time.Duration(max(-m.left, 0)) * each
 }
 
 // paced counts the messages of lines before it calls fix.
