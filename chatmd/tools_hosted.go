@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -189,8 +190,8 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 				ok = false
 				continue
 			}
-			if text := strings.TrimLeft(a.Value, space); text != "" && (text[0] == '{' || text[0] == '[') { // it would be sent as a name
-				c.failAttr(n, a, a.Name+" is JSON, which stands inside the element", fmt.Sprintf("such as <tool type=%q>{%q: %s}</tool>", excerpt(typ), a.Name, map[byte]string{'{': "{…}", '[': "[…]"}[text[0]]))
+			if shape := jsonShape(a.Value); shape != "" && a.Name != "server_description" { // it would be sent as a name
+				c.failAttr(n, a, a.Name+" is JSON, which stands inside the element", fmt.Sprintf("such as <tool type=%q>{%q: %s}</tool>", excerpt(typ), a.Name, shape))
 				ok = false
 				continue
 			}
@@ -206,6 +207,15 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 		members = append(members, `"container":{"type":"auto"}`)
 	}
 	return "{" + strings.Join(members, ",") + "}", ok
+}
+
+// jsonShape returns the outline of a text that is a JSON object or a list, and "" of every other text.
+func jsonShape(text string) string {
+	text = strings.Trim(text, space)
+	if text == "" || !jsontext.Value(text).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) {
+		return ""
+	}
+	return map[byte]string{'{': "{…}", '[': "[…]"}[text[0]]
 }
 
 // optionHint says which attributes a type has, given one that it does not have.

@@ -30,6 +30,10 @@ func TestHostedTools(t *testing.T) {
 		`<tool type="programmatic_tool_calling"/>`:                                                            `{"type":"programmatic_tool_calling"}`,
 		`<tool type="mind_reading">{"depth": [1, {"a": 2}]}</tool>`:                                           `{"type":"mind_reading","depth": [1, {"a": 2}]}`,
 		`<tool type="mcp" server_label="maps" server_url="https://maps.example/mcp" allowed_tools="search"/>`: `{"type":"mcp","allowed_tools":["search"],"server_label":"maps","server_url":"https://maps.example/mcp"}`,
+		`<tool type="mcp" server_label="m" server_url="https://x" server_description="[beta] the docs"/>`:     `{"type":"mcp","server_label":"m","server_url":"https://x","server_description":"[beta] the docs"}`,
+		`<tool type="mcp" server_label="m" server_url="https://x" server_description='["a"]'/>`:               `{"type":"mcp","server_label":"m","server_url":"https://x","server_description":"[\"a\"]"}`,
+		`<tool type="image_generation" model="{next}" quality="[high"/>`:                                      `{"type":"image_generation","model":"{next}","quality":"[high"}`,
+		`<tool type="file_search" vector_store_ids="[vs_1], {vs_2}"/>`:                                        `{"type":"file_search","vector_store_ids":["[vs_1]","{vs_2}"]}`,
 	} {
 		f, err := Parse("a.md", []byte(src))
 		if err != nil || len(f.Tools) != 1 || f.Tools[0].Hosted == nil {
@@ -86,6 +90,7 @@ func TestHostedTools(t *testing.T) {
 		`<tool type="code_interpreter" container=""/>`:                                                 `1:31: <tool>: container is empty: container=""`,
 		`<tool type="code_interpreter" container='{"type":"auto"}'/>`:                                  `container is JSON, which stands inside the element: container='{"type":"auto"}' (such as <tool type="code_interpreter">{"container": {…}}</tool>)`,
 		`<tool type="file_search" vector_store_ids='["vs_1"]'/>`:                                       `vector_store_ids is JSON, which stands inside the element: vector_store_ids='["vs_1"]' (such as <tool type="file_search">{"vector_store_ids": […]}</tool>)`,
+		`<tool type="code_interpreter" container=' {"type":"a","type":"b"} '/>`:                        `container is JSON, which stands inside the element`,
 		`<tool type="code_interpreter">{"container":{}}</tool>`:                                        `it has no container: <tool type="code_interpreter">{"container":{}}</tool> (such as container="cntr_123"; without a container it gets a new one)`,
 		`<tool type="web_search" search_context_size=""/>`:                                             `search_context_size is empty`,
 		`<tool type="mcp" server_label="" server_url="https://x"/>`:                                    `1:18: <tool>: server_label is empty`,
