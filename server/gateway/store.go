@@ -741,20 +741,32 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return errors.Join(s.In.Delete(ctx, log.ID()), unlock())
 }
 
-// Busy implements [server.SharedStore].
+// Busy implements [server.SharedStore]. The lock may belong to another server that only looks, too, or
+// that stores the end of the response, so Busy looks again after moments.
 func (s *Store) Busy(ctx context.Context, id string) (bool, error) {
 	if nils.Is(s.In) {
 		return false, errNoSessions
 	}
-	unlock, err := nils.Lock(ctx, s.In, sessionOf(id))
-	if errors.Is(err, session.ErrBusy) {
-		return true, nil
+	for looks := 3; ; looks-- {
+		unlock, err := nils.Lock(ctx, s.In, sessionOf(id))
+		switch {
+		case err == nil:
+			return false, unlock()
+		case !errors.Is(err, session.ErrBusy):
+			return false, err
+		case looks == 0:
+			return true, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(moment):
+		}
 	}
-	if err != nil {
-		return false, err
-	}
-	return false, unlock()
 }
+
+// moment is about as long as a look at a lock takes.
+const moment = 10 * time.Millisecond
 
 // remember notes where items are.
 func (s *Store) remember(id string, items []item.Item) {
