@@ -144,7 +144,7 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		_, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 		refuses(err)
 	}
-	if err := c.mayListen(env); err != nil {
+	if err := c.mayListen(ctx, env); err != nil {
 		refuses(err)
 	} else {
 		scheme := map[bool]string{true: "https", false: "http"}[c.TLSCert != ""]

@@ -22,7 +22,7 @@ import (
 const unixPrefix = "unix:"
 
 // mayListen returns an error if the address must not be served. It opens nothing. V6
-func (c *serveCommand) mayListen(env environment) error {
+func (c *serveCommand) mayListen(ctx context.Context, env environment) error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return usage(errors.New("--tls-cert and --tls-key are needed together"))
 	}
@@ -38,7 +38,7 @@ func (c *serveCommand) mayListen(env environment) error {
 	}
 	name, port, err := net.SplitHostPort(c.Listen)
 	if err == nil {
-		_, err = net.LookupPort("tcp", port)
+		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	}
 	if err != nil {
 		return usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787, or unix:PATH", err))
@@ -76,7 +76,7 @@ func (c *serveCommand) listen(ctx context.Context, env environment) (net.Listene
 		return nil, usage(err)
 	}
 	if given == nil {
-		if err := c.mayListen(env); err != nil {
+		if err := c.mayListen(ctx, env); err != nil {
 			return nil, err
 		}
 		if path, ok := strings.CutPrefix(c.Listen, unixPrefix); ok {
