@@ -491,6 +491,24 @@ func (f *File) scriptPath(path string) string {
 	return filepath.Join(dir, filepath.FromSlash(path))
 }
 
+// ToolNames returns the names of the tools that the file declares, and of those of its agents. all is
+// false if others are known only in a run: those of MCP servers, and of agents in messages.
+func (f *File) ToolNames() (names []string, all bool) {
+	set, err := tool.NewSet(f.Tools...)
+	if err == nil {
+		names = set.Names()
+	}
+	all = err == nil && !f.Partial && len(f.servers) == 0
+	for _, t := range f.Hosted {
+		all = all && t.ToolType() != item.ToolMCP
+	}
+	for _, n := range f.nested {
+		inner, known := n.file.ToolNames()
+		names, all = append(append(names, n.decl.Name), inner...), all && known
+	}
+	return names, all
+}
+
 // Session returns a session in memory that begins with the file's items.
 func (f *File) Session(ctx context.Context) (*session.Session, error) {
 	s := session.New()

@@ -83,6 +83,9 @@ type Config struct {
 	// the setting in messages. A rule to allow is about the tools of File and, in the agents
 	// of other files, about built-in tools; one for "*" is about all tools of all agents.
 	Rules []session.Rule
+	// OtherTools are names of tools of other files that get the same Rules. A rule that matches one of
+	// them may match no tool of File.
+	OtherTools []string
 	// Answers are used, each once, before the Approver is asked.
 	Answers *Answers
 	// Approver decides about calls that need approval. If it is nil, they are refused
@@ -329,7 +332,7 @@ func (c *Config) unmatched(all, allowable []string, unsure bool) error {
 		if r.Verdict == session.Allow && r.Tool != "*" {
 			names = allowable
 		}
-		if slices.ContainsFunc(names, func(name string) bool { ok, err := path.Match(r.Tool, name); return ok && err == nil }) {
+		if slices.ContainsFunc(slices.Concat(names, c.OtherTools), func(name string) bool { ok, err := path.Match(r.Tool, name); return ok && err == nil }) {
 			continue
 		}
 		from := r.From

@@ -234,6 +234,7 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 	if err != nil {
 		return nil, err
 	}
+	var tools offeredTools
 	for _, file := range files {
 		a, err := c.agent(ctx, cfg, file, std, env)
 		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
@@ -250,9 +251,16 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 		}
 		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, show.Visible(a.name), show.Visible(file), show.Visible(by))
 		list = append(list, a)
+		tools.add(a.file)
 	}
 	if len(list) == 0 {
 		return nil, usage(errors.New("none of the files can be served"))
+	}
+	if err := tools.check(cfg.Rules); err != nil {
+		return nil, usage(err)
+	}
+	for i := range list {
+		list[i].config.OtherTools = tools.others(i, cfg.Rules)
 	}
 	return list, nil
 }

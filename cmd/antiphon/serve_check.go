@@ -39,8 +39,9 @@ func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, en
 		return 0, err
 	}
 	served := 0
+	var tools offeredTools
 	for _, file := range files {
-		ok, err := c.showAgent(ctx, cfg, what, file, std, env)
+		ok, err := c.showAgent(ctx, cfg, what, file, &tools, std, env)
 		switch {
 		case err == nil && ok:
 			served++
@@ -61,11 +62,15 @@ func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, en
 	if served == 0 && bad == 0 {
 		return 0, usage(errors.New("none of the files can be served"))
 	}
+	if err := tools.check(cfg.Rules); err != nil && len(tools.files) > 0 {
+		bad++
+		fmt.Fprintf(std.out, "refused: %s\n", show.Printable(err.Error()))
+	}
 	return bad, nil
 }
 
 // showAgent prints what a file may do, and reports whether somebody has agreed to it.
-func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file string, std stdio, env environment) (ok bool, err error) {
+func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file string, tools *offeredTools, std stdio, env environment) (ok bool, err error) {
 	t, err := newTruster(file, &c.trustFlags, std, env, nil)
 	if err != nil {
 		return false, err
@@ -81,6 +86,7 @@ func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file
 		return false, host.LoadError(err)
 	}
 	defer f.Close()
+	tools.add(f)
 	cfg.File = file
 	by, err := c.answeredBy(ctx, cfg)
 	if err != nil {

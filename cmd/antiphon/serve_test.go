@@ -58,6 +58,28 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
+// A rule is about the tools of all agents that are served: one that no agent has is a mistake, and one that
+// a single agent has is no problem of the others.
+func TestServeRules(t *testing.T) {
+	dir, data := t.TempDir(), "XDG_DATA_HOME="+t.TempDir()
+	write(t, filepath.Join(dir, "note.md"), "<config model=\"rehearsal\"/>\n<tool name=\"read_file\"/>\n<tool name=\"read_directory\"/>\n")
+	write(t, filepath.Join(dir, "quick.md"), "<config model=\"rehearsal\"/>\n")
+	for _, command := range []string{"serve", "mcp"} {
+		for _, args := range [][]string{{}, {"--check"}} {
+			for _, flag := range []string{"--allow", "--ask", "--deny"} {
+				o := programEnv(t, []string{data}, append([]string{command, dir, flag, "read_fil"}, args...)...)
+				if said := o.out + o.err; o.code != exitUsage || !strings.Contains(said, flag+": no agent that is served has a tool read_fil; did you mean read_file?") {
+					t.Errorf("%s %v: exit code %d, %s", command, args, o.code, said)
+				}
+			}
+		}
+		o := programEnv(t, []string{data}, command, dir, "--deny", "read_file", "--ask", "read_directory", "--allow", "x*", "--check")
+		if o.code != exitOK {
+			t.Errorf("%s: exit code %d, %s%s", command, o.code, o.out, o.err)
+		}
+	}
+}
+
 // The operator names who is told when background responses have ended.
 func TestServeWebhook(t *testing.T) {
 	got := make(chan string, 1)

@@ -113,6 +113,25 @@ func (s *served) running() *os.File {
 	return f
 }
 
+// A rule about a tool of one agent is no problem of the others. If the tool gets another name, its agent is
+// refused until the rule is about a tool again, because the rule would not hold.
+func TestServeRuleOfOneAgent(t *testing.T) {
+	s := servedFiles(t, "--deny", "read_file")
+	write(t, filepath.Join(s.dir, "quick.md"), "<config model=\"rehearsal:quick.script\"/>\n")
+	write(t, filepath.Join(s.dir, "quick.script"), "again\nturn\n  say Hello.\n")
+	write(t, filepath.Join(s.dir, "note.md"), "<config model=\"rehearsal:quick.script\"/>\n<tool name=\"read_file\"/>\n")
+	s.start()
+	for _, name := range []string{"quick", "note"} {
+		if r := s.response(http.MethodPost, "responses", `{"model":"`+name+`","input":"x"}`); r.Status != item.StatusCompleted {
+			t.Errorf("%s: %s, %+v", name, r.Status, r.Error)
+		}
+	}
+	write(t, filepath.Join(s.dir, "note.md"), "<config model=\"rehearsal:quick.script\"/>\n<tool name=\"read_directory\"/>\n")
+	if status, text := s.send(http.MethodPost, "responses", `{"model":"note","input":"x"}`); status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_invalid"`) {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
 // A server that is killed in the middle of a response leaves none in progress: the next one
 // finds it, and it is incomplete, with what was complete. It can be continued. J1 V2
 func TestServeKilled(t *testing.T) {

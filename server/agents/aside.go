@@ -58,7 +58,7 @@ func (b *Backend) aside(ctx context.Context, r *server.Request, f func(*aside) e
 		}
 	}
 	if it.agent, err = tokens.start(ctx, a, h); err != nil {
-		return err
+		return b.unusable(a, err)
 	}
 	if _, err = adapt(ctx, it.agent, r); err != nil {
 		return err

@@ -330,8 +330,10 @@ func notOpened(a *Agent, err error) error {
 
 // unopened is notOpened for a client that waits: it is told if the same request may succeed later,
 // because the file has changed and nobody has agreed to the change, or has a mistake. K6
-func (b *Backend) unopened(a *Agent, err error) error {
-	err = notOpened(a, err)
+func (b *Backend) unopened(a *Agent, err error) error { return b.unusable(a, notOpened(a, err)) }
+
+// unusable is unopened for an error that names the agent.
+func (b *Backend) unusable(a *Agent, err error) error {
 	code, message := "", ""
 	switch {
 	case errors.As(err, new(*trust.UntrustedError)):
@@ -355,7 +357,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	if !run.queued {
 		ag, err := run.lent.start(ctx, a, h)
 		if err != nil {
-			return err
+			return b.unusable(a, err)
 		}
 		if names, err = adapt(ctx, ag, r); err != nil {
 			return err
