@@ -5,9 +5,8 @@
 // server in which each file is a model. Its tools run here, and its sessions are the
 // state: a conversation is a session, and a response is a part of a session's log.
 //
-//	b := &agents.Backend{Agents: []agents.Agent{{Name: "tour", Config: host.Config{File: "tour.md"}}}, Store: store}
-//	defer b.Close()
-//	http.ListenAndServe("127.0.0.1:8787", &server.Server{Backend: b})
+// The example serves a file. This package serves files alone: for an agent that is written in Go, write a
+// [server.BackendFunc] that runs it.
 //
 // # What clients see
 //
