@@ -19,6 +19,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/chatmd"
 	_ "github.com/antiphon-go/antiphon/completions" // registers the dialect
 	"github.com/antiphon-go/antiphon/dialect"
 	"github.com/antiphon-go/antiphon/endpoint"
@@ -70,6 +71,7 @@ type said struct {
 	model, baseURL, profile string
 	script                  func(path string) (*rehearsal.Script, error)
 	tools                   []tool.Tool
+	slip                    string // see slipOf
 }
 
 // saidBy returns the settings of a file. A nil file has none.
@@ -77,7 +79,24 @@ func saidBy(file *agentfile.File) said {
 	if file == nil {
 		return said{}
 	}
-	return said{file.Path, file.Model(), file.BaseURL(), file.Profile(), file.Script, file.Tools}
+	return said{file.Path, file.Model(), file.BaseURL(), file.Profile(), file.Script, file.Tools, slipOf(file)}
+}
+
+// whoAnswers are the attributes of <config> that name a model or an endpoint.
+const whoAnswers = "model base_url profile"
+
+// slipOf returns what is wrong with an attribute of <config> that was probably meant to name the model
+// or the endpoint, or "".
+func slipOf(file *agentfile.File) string {
+	if file.Doc == nil || file.Doc.Config == nil {
+		return ""
+	}
+	for _, a := range file.Doc.Config.Attrs {
+		if meant := chatmd.Suggest(a.Name, whoAnswers); meant != "" && meant != a.Name {
+			return fmt.Sprintf("<config> has no attribute %s, so the file names no model; did you mean %s?", a.Name, meant)
+		}
+	}
+	return ""
 }
 
 // provider is the model that answers, and its endpoint.
@@ -251,6 +270,8 @@ func (e *Endpoint) rehearses(file said, front *FrontEnd) (script, why string, er
 		return "", wanted, nil
 	case base != "" || !key.IsZero():
 		return "", "", nil
+	case e.Several && e.Model == "" && file.model == "" && file.slip != "": // nobody sees a warning
+		return "", "", invalid("%s: %s", file.path, file.slip)
 	case e.Model == "" && file.model == "" && env["OPENAI_MODEL"] == "":
 		return "", fallback, env.Filled("OPENAI_MODEL", "OPENAI_BASE_URL")
 	}

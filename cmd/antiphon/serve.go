@@ -236,16 +236,16 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 	}
 	var tools offeredTools
 	for _, file := range files {
+		by := ""
 		a, err := c.agent(ctx, cfg, file, std, env)
+		if err == nil {
+			by, err = c.answeredBy(ctx, a.config)
+		}
 		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
 			problem, _, _ := strings.Cut(err.Error(), "\n")
 			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", show.Visible(file), show.Printable(env.Hide(problem)))
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		by, err := c.answeredBy(ctx, a.config)
 		if err != nil {
 			return nil, err
 		}

@@ -84,7 +84,7 @@ func (b *Backend) copied(ctx context.Context, a *Agent, r *server.Request) (*pla
 	p := &place{store: &b.memory, agent: a, session: newSession(), fresh: true, continues: r.PreviousResponseID}
 	path, err := host.ResolvePath(a.Config.File)
 	if err != nil {
-		return nil, nil, notOpened(a, err)
+		return nil, nil, b.unopened(a, &host.ConfigError{Err: err})
 	}
 	in, old := b.store(), ""
 	until := func(log []session.Entry) int64 { return int64(len(log)) }

@@ -48,8 +48,8 @@ type Agent struct {
 }
 
 // Backend is a [server.Backend] and [server.Keeper] that runs agents. Set the fields
-// before the first request; then it is safe for concurrent use. Close it after the
-// server.
+// before the first request; then it is safe for concurrent use. Call Drain
+// before the server is closed; there is nothing else to close.
 type Backend struct {
 	// Agents are the models.
 	Agents []Agent

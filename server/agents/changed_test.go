@@ -6,6 +6,8 @@ package agents_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,6 +40,36 @@ func TestChangedFile(t *testing.T) {
 	}
 	agreed.Store("")
 	w.create(ask)
+}
+
+// A misspelt attribute does not make the rehearsal model answer in place of the model that the file named.
+func TestMisspeltModel(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Hello.\n", func(b *agents.Backend) { b.Agents[0].Config.Endpoint.Several = true })
+	const ask = `{"model":"it","input":"x"}`
+	w.create(ask)
+	write(t, w.dir, "it.md", "<config modle=\"rehearsal\"/>\n")
+	for _, path := range []string{"responses", "responses/input_tokens"} {
+		if status, text := w.send(http.MethodPost, path, ask); status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_invalid"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	write(t, w.dir, "it.md", "<config/>\n") // names no model by intent
+	w.create(ask)
+}
+
+// A deleted file is a mistake of the operator, too.
+func TestDeletedFile(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Hello.\n", nil)
+	const ask = `{"model":"it","input":"x"}`
+	w.create(ask)
+	if err := os.Remove(filepath.Join(w.dir, "it.md")); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"responses", "responses/input_tokens"} {
+		if status, text := w.send(http.MethodPost, path, ask); status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_invalid"`) || strings.Contains(text, w.dir) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
 }
 
 // A client is told that a file with a mistake may be mended, and what is in it or where it is

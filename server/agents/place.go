@@ -6,7 +6,6 @@ package agents
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -61,7 +60,7 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 	}
 	path, err := host.ResolvePath(a.Config.File)
 	if err != nil {
-		return nil, fmt.Errorf("the agent %s: %w", a.Name, err)
+		return nil, b.unopened(a, &host.ConfigError{Err: err}) // the file was deleted
 	}
 	if id, ok := api.ConversationID(r.Conversation); ok {
 		return p, b.inConversation(ctx, p, id, path)
