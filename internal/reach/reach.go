@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -211,15 +212,20 @@ func Sites(it item.Item, read func(address string) bool) (sites []string) {
 
 // URLs returns the addresses in a JSON value from which an endpoint may fetch, at any depth and in lists: the values of members whose
 // name says so (image_url, file_data, uri, href), and every other text that is an address as a whole and is not for people or the model
-// to read, because items and parts of later versions may call an address what they like. What a reply cites is none, nor is data.
+// to read, because items and parts of later versions may call an address what they like. What a reply cites is none, nor is data: the annotations
+// of a text, and the action and the sources of a search of the web.
 // Names are compared without case, as some servers do. One that is "" stands for what cannot be read.
 func URLs(raw string) []string {
-	if lower := strings.ToLower(raw); !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
+	if lower := escapes.Replace(strings.ToLower(raw)); !slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(lower, sign) }) {
 		return nil
 	}
+	members, _ := membersOf(raw)
+	kind, types := called(members, "type")
 	// A text may have half a character; the name of a member that has one could be taken for any.
 	w := walk{d: jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	w.call = types == 1 && slices.Contains(calls, item.Type(kind))
 	if !w.value("", false) {
+		w.urls(w.cited)
 		w.list = append(w.list, "")
 	}
 	return w.list
@@ -228,10 +234,15 @@ func URLs(raw string) []string {
 // signs are in small letters; a text without any of them has no address.
 var signs = []string{"url", "uri", "href", "src", fileData, "//", `\/`, `\u`, "http:", "https:", "file:"}
 
+// escapes takes out of JSON what hides the beginning of an address; see [unhidden].
+var escapes = strings.NewReplacer(`\\`, "/", `\t`, "", `\n`, "", `\r`, "")
+
 // A walk collects the addresses of a JSON value.
 type walk struct {
-	d    *jsontext.Decoder
-	list []string
+	d     *jsontext.Decoder
+	call  bool // of an item that is a call, or what came of one
+	list  []string
+	cited []string // by an action, if the object around it is a search of the web
 }
 
 // value reads the value of a member, and reports whether it can be read. Below free members, as in the schema of a function, only
@@ -260,9 +271,11 @@ func (w *walk) value(member string, free bool) bool {
 	return err == nil
 }
 
-// object reads the rest of an object. Its member url is an address, unless its type says that it is a citation.
+// object reads the rest of an object. Its member url is an address, unless the object is a citation, which its type and its place say.
 func (w *walk) object(member string, free bool) bool {
 	var urls, types []string
+	outer := w.cited
+	w.cited = nil
 	for w.d.PeekKind() == '"' {
 		t, err := w.d.ReadToken()
 		if err != nil {
@@ -272,8 +285,15 @@ func (w *walk) object(member string, free bool) bool {
 		if strings.ContainsRune(name, utf8.RuneError) {
 			w.list = append(w.list, "")
 		}
+		if name == "type" && w.d.PeekKind() != '"' {
+			types = append(types, "")
+		}
 		if w.d.PeekKind() != '"' || name != "url" && name != "type" {
-			if !w.value(name, free || slices.Contains(freeMembers, name)) {
+			inner := name
+			if name == "url" && (!free || named(member)) {
+				inner = "image_url" // a list, or an object
+			}
+			if !w.value(inner, free || slices.Contains(freeMembers, name)) {
 				return false
 			}
 			continue
@@ -287,13 +307,43 @@ func (w *walk) object(member string, free bool) bool {
 			types = append(types, t.String())
 		}
 	}
-	for _, u := range urls {
-		if named(member) || !free && (len(types) != 1 || !slices.Contains(citations, types[0])) {
-			w.text("image_url", u, free)
-		}
+	kind := ""
+	if len(types) == 1 {
+		kind = types[0]
 	}
+	w.judge(member, kind, urls, free)
+	w.cited = append(outer, w.cited...)
 	_, err := w.d.ReadToken()
 	return err == nil
+}
+
+// judge decides about the members url of an object, and about what is cited inside it.
+func (w *walk) judge(member, kind string, urls []string, free bool) {
+	action := member == "action" && slices.Contains(actions, kind)
+	search := kind == string(item.TypeWebSearchCall) && w.d.StackDepth() == 1
+	if !action {
+		if !search {
+			w.urls(w.cited)
+		}
+		w.cited = nil
+	}
+	switch {
+	case member == "annotations" && kind == "url_citation":
+		return
+	case !free && (action || member == "sources" && kind == "url"):
+		w.cited = append(w.cited, urls...)
+		return
+	}
+	if named(member) || !free {
+		w.urls(urls)
+	}
+}
+
+// urls adds the values of members that hold addresses.
+func (w *walk) urls(values []string) {
+	for _, u := range values {
+		w.text("image_url", u, false)
+	}
 }
 
 // text adds the value of a member if it is an address.
@@ -304,7 +354,7 @@ func (w *walk) text(member, value string, free bool) {
 		return
 	case member == fileData:
 		is = !isBase64(value) && !item.HasHeld(value)
-	case !is && !free && !slices.Contains(wordMembers, member):
+	case !is && !free && !slices.Contains(wordMembers, member) && !(w.call && slices.Contains(callMembers, member)):
 		is = isAddress(value)
 	}
 	if is {
@@ -316,14 +366,25 @@ func (w *walk) text(member, value string, free bool) {
 const fileData = "file_data"
 
 var (
-	// citations are the types of objects whose member url says where something was found.
-	citations = []string{"url_citation", "url", "open_page", "find_in_page", "search"}
+	// actions are the types of what a search of the web did; a member url says where.
+	actions = []string{"search", "open_page", "find_in_page"}
 	// freeMembers hold what people choose, for which no server has a meaning of its own.
 	freeMembers = []string{"parameters", "input_schema", "output_schema", "schema", "attributes", "metadata"}
 	// wordMembers hold texts to read or to run at the client, which may consist of an address.
 	wordMembers = []string{
-		"text", "content", "input", "output", "arguments", "instructions", "refusal", "reasoning", "name", "title", "description", "query", "queries",
-		"code", "logs", "command", "commands", "stdout", "stderr", "diff", "pattern", "definition", "error", "message", "reason", "url",
+		"text", "content", "instructions", "refusal", "reasoning", "name", "title", "description",
+		"code", "logs", "command", "commands", "stdout", "stderr", "diff", "pattern", "definition", "error", "message", "reason",
+	}
+	// callMembers hold such texts in calls and in what came of them.
+	callMembers = []string{"input", "output", "arguments", "query", "queries"}
+	// calls are the types of these items.
+	calls = []item.Type{
+		item.TypeFunctionCall, item.TypeFunctionCallOutput, item.TypeCustomToolCall, item.TypeCustomToolCallOutput,
+		item.TypeProgram, item.TypeProgramOutput, item.TypeLocalShellCall, item.TypeLocalShellCallOutput,
+		item.TypeShellCall, item.TypeShellCallOutput, item.TypeApplyPatchCall, item.TypeApplyPatchCallOutput,
+		item.TypeComputerCall, item.TypeComputerCallOutput, item.TypeToolSearchCall, item.TypeToolSearchOutput,
+		item.TypeMCPApprovalRequest, item.TypeMCPApprovalResponse, item.TypeMCPCall,
+		item.TypeFileSearchCall, item.TypeWebSearchCall, item.TypeImageGenerationCall, item.TypeCodeInterpreterCall,
 	}
 )
 
@@ -332,13 +393,17 @@ func named(member string) bool {
 	return member == "src" || strings.HasSuffix(member, "uri") || strings.HasSuffix(member, "href") || strings.HasSuffix(member, "url") && member != "url"
 }
 
+// unhidden makes an address what browsers and many servers read: without tabs and ends of lines, and with slashes for backslashes.
+var unhidden = strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/")
+
 // isAddress reports whether a text begins with a scheme, or with a host after two slashes, as addresses do.
 func isAddress(text string) bool {
+	text = strings.TrimLeftFunc(unhidden.Replace(text), func(r rune) bool { return r < ' ' || unicode.IsSpace(r) })
 	text = strings.ToLower(strings.TrimSpace(text))
 	scheme, rest, found := strings.Cut(text, ":")
 	switch {
 	case strings.HasPrefix(text, "//") && len(text) > 2:
-		return !strings.ContainsAny(text, " \n")
+		return !strings.Contains(text, " ")
 	case !found || scheme == "" || strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != "":
 		return false
 	}

@@ -42,7 +42,39 @@ func TestSites(t *testing.T) {
 		`{"type":"shell_call","call_id":"c","action":{"commands":["https://a.example"]}}`:                                                                                                                "",
 		`{"type":"file_search_call","results":[{"attributes":{"from":"http://a.example"}}]}`:                                                                                                             "",
 		`{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f","parameters":{"$schema":"http://json-schema.org/x","default":{"url":"http://a.example"}}}]}`:               "",
-		`{"type":"x","image_url":"` + strings.Repeat("x", 1000) + `"}`:                                                                                                                                   strings.Repeat("x", 200) + "…",
+
+		// What only looks like a citation.
+		`{"type":"message","role":"user","content":[{"type":"image","source":{"type":"url","url":"http://169.254.169.254/x"}}]}`:                                                        "http://169.254.169.254",
+		`{"type":"message","role":"user","content":[{"type":"url_citation","url":"http://a.example"},{"type":"search","url":"http://b.example"}]}`:                                      "http://a.example http://b.example",
+		`{"type":"x","action":{"type":"open_page","url":"http://a.example"}}`:                                                                                                           "http://a.example",
+		`{"type":"x","a":{"action":{"type":"search","sources":[{"type":"url","url":"http://a.example"}]},"type":"web_search_call"}}`:                                                    "http://a.example",
+		`{"type":"web_search_call","type":"x","action":{"type":"open_page","url":"http://a.example"}}`:                                                                                  "http://a.example",
+		`{"Type":"x","type":"web_search_call","action":{"type":"open_page","url":"http://a.example"}}`:                                                                                  "http://a.example",
+		`{"type":"web_search_call","action":{"type":"open_page","type":1,"url":"http://a.example"}}`:                                                                                    "http://a.example",
+		`{"type":"web_search_call","sources":[{"type":"url","url":"http://a.example"}],"x":{"type":"open_page","url":"http://b.example"}}`:                                              "http://b.example",
+		`{"type":"web_search_call","action":{"type":"x","sources":[{"type":"url","url":"http://a.example"}]}}`:                                                                          "http://a.example",
+		`{"type":"x","annotations":[{"type":"url","url":"http://a.example"},{"type":"url_citation","source":{"url":"http://b.example"}}]}`:                                              "http://a.example http://b.example",
+		`{"action":{"url":"http://a.example","type":"find_in_page","pattern":"x","sources":[{"url":"http://b.x","type":"url"}]},"type":"web_search_call"}`:                              "",
+		`{"type":"x","sources":[{"type":"url","url":"data:,"}],"parameters":{"sources":[{"type":"url","url":"http://a.example"}],"action":{"type":"search","url":"http://b.example"}}}`: "",
+
+		// Lists, and spellings that browsers and servers read as addresses.
+		`{"type":"x","url":["https://a.example"],"image_url":{"url":["https://b.example",["c.png"]]}}`:                  "https://a.example https://b.example c.png",
+		`{"type":"x","url":{"x":["https://a.example"]},"parameters":{"url":["https://b.example"]}}`:                     "https://a.example",
+		`{"type":"x","annotations":[{"type":"url_citation","url":["https://a.example"]}]}`:                              "https://a.example",
+		`{"type":"x","to":"ht\ttps:a.example"}`:                                                                         "ht\ttps:a.example",
+		`{"type":"x","to":"/\n/a.example"}`:                                                                             "/\n/a.example",
+		`{"type":"x","to":"\u0001https:a.example"}`:                                                                     "\x01https:a.example",
+		`{"type":"x","to":"\\\\a.example\\x"}`:                                                                          `\\a.example\x`,
+		`{"type":"x","to":"/\\a.example"}`:                                                                              `/\a.example`,
+		`{"type":"x","to":"ftp:\\/a.example"}`:                                                                          `ftp:\/a.example`,
+		`{"type":"x","to":"http://a.example\\@b.example"}`:                                                              `http://a.example\@b.example`,
+		`{"type":"x","to":"c:\\dir","by":"\\d+","note":"// see\tb","a":"a\\\\b","of":"\\n//"}`:                          "",
+		`{"type":"teleport","input":"https://a.example","query":"https://b.example"}`:                                   "https://a.example https://b.example",
+		`{"type":"message","role":"user","content":[{"type":"new_part","input":"https://a.example"}]}`:                  "https://a.example",
+		`{"type":"custom_tool_call","call_id":"c","name":"f","input":"https://a.example"}`:                              "",
+		`{"type":"function_call_output","call_id":"c","output":"https://a.example"}`:                                    "",
+		`{"type":"file_search_call","id":"f","queries":["https://a.example"],"results":[{"text":"https://b.example"}]}`: "",
+		`{"type":"x","image_url":"` + strings.Repeat("x", 1000) + `"}`:                                                  strings.Repeat("x", 200) + "…",
 	} {
 		it, err := item.ParseString(text)
 		if err != nil {
