@@ -4,6 +4,7 @@
 package obeyed
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,15 +68,41 @@ var including = lazyregexp.New(`(?m)^%include[ \t]+(.*?)[ \t]*\r?$`)
 // included adds the files that a configuration includes, and those that they include.
 func (s *Scan) included(config string) {
 	for _, found := range including.FindAllStringSubmatch(s.marks[config].text, -1) {
-		path := found[1]
+		path, ok := expanded(found[1])
+		if !ok {
+			s.unread = append(s.unread, fmt.Sprintf("%s includes %q, which %s obeys and which cannot be looked at", config, clip(found[1]), programOf(config)))
+			continue
+		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(config), path)
+		}
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+			path = filepath.Join(dir, filepath.Base(path))
 		}
 		if _, known := s.marks[path]; !known && s.within(path) && !slices.Contains(s.folders, path) {
 			s.mark(path, others)
 			s.included(path)
 		}
 	}
+}
+
+// variable matches a variable in a path, as these programs expand it.
+var variable = lazyregexp.New(`\$(\w+|\{[^}]*\})`)
+
+// expanded returns a path with the home folder and the variables in it, and reports whether they are known.
+func expanded(path string) (_ string, ok bool) {
+	ok = true
+	path = variable.ReplaceAllStringFunc(path, func(name string) string {
+		value, known := os.LookupEnv(strings.Trim(name, "${}"))
+		ok = ok && known
+		return value
+	})
+	if !strings.HasPrefix(path, "~") {
+		return path, ok
+	}
+	home, err := os.UserHomeDir()
+	rest := path[1:]
+	return home + rest, ok && err == nil && (rest == "" || rest[0] == '/')
 }
 
 // The lines of a configuration that start no program and read no file, as hg clone writes them.

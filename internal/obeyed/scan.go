@@ -31,6 +31,7 @@ type Scan struct {
 	seen    map[string]bool   // the folders that were looked at
 	marks   map[string]marked // what was at each place that matters
 	left    int               // how many folders may still be looked at
+	unread  []string          // sentences about what is obeyed and cannot be found
 }
 
 // A kind says what is obeyed at a place.
@@ -389,7 +390,7 @@ func (s *Scan) Since() (list []string) {
 			}
 		}
 	}
-	return list
+	return append(list, now.unread...)
 }
 
 // usual reports whether the text of a pointer is as git writes it: for a new worktree, and

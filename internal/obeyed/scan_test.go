@@ -115,6 +115,25 @@ func TestIncluded(t *testing.T) {
 	}
 }
 
+// Mercurial expands the home folder and variables in what is included. What a scan cannot expand is named.
+func TestIncludedByVariable(t *testing.T) {
+	dir, run := workspace(t)
+	t.Setenv("HOME", dir)
+	t.Setenv("OBEYED_TEST", "deep")
+	run(`mkdir .hg deep; printf '%%include ~/a.rc\n%%include $HOME/b.rc\n%%include ../${OBEYED_TEST}/c.rc\n%%include $OBEYED_UNSET/d.rc\n%%include ~other/e.rc\n' > .hg/hgrc; echo > a.rc; echo > b.rc; echo > deep/c.rc`)
+	s := Look([]string{dir})
+	for _, name := range []string{"a.rc", "b.rc", "deep/c.rc"} {
+		if !slices.Contains(s.Fixed, filepath.Join(dir, name)) {
+			t.Errorf("%s can be changed", name)
+		}
+	}
+	want := dir + `/.hg/hgrc includes "$OBEYED_UNSET/d.rc", which Mercurial obeys and which cannot be looked at` + "\n" +
+		dir + `/.hg/hgrc includes "~other/e.rc", which Mercurial obeys and which cannot be looked at`
+	if got := strings.Join(s.Since(), "\n"); got != want {
+		t.Error(got)
+	}
+}
+
 // TestLook proves what a scan finds, also through settings that name further files, and
 // that it makes what is missing in a repository.
 func TestLook(t *testing.T) {
