@@ -106,7 +106,10 @@ func (r *reader) message(i int, v item.JSON, at place) error {
 	case roleFunction:
 		err = r.functionOutput(o)
 	case "":
-		return shapeError(at.path+".role", "found "+kindOf(o.takeAny("role"))+", want a role")
+		if v := o.takeAny("role"); v != "" {
+			return shapeError(at.path+".role", "found "+kindOf(v)+", want a role")
+		}
+		return shapeError(at.path+".role", "it is missing; the roles are system, developer, user, assistant, tool and function")
 	default:
 		return shapeError(at.path+".role", fmt.Sprintf("unknown role %q; the roles are system, developer, user, assistant, tool and function", role))
 	}

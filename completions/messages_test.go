@@ -81,7 +81,7 @@ func lines(losses []completions.Loss) string {
 func TestToItemsRefuses(t *testing.T) {
 	for messages, want := range map[string]string{
 		`[{"role":"critic","content":"a"}]`: `messages[0].role: unknown role "critic"`,
-		`[{"content":"a"}]`:                 `messages[0].role: found nothing`,
+		`[{"content":"a"}]`:                 `messages[0].role: it is missing; the roles are system`,
 		`[{"role":7,"content":"a"}]`:        `messages[0].role: found the number 7`,
 		`[7]`:                               `messages[0]: found the number 7`,
 		`{"role":"user"}`:                   `messages: found an object, want a list`,

@@ -73,7 +73,11 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 				only = append(only, item.Member{Name: l.Path, Value: v})
 			}
 		case l.Kind == completions.LostContent, l.Kind == completions.LostMember && member:
-			return nil, Invalid("unsupported_value", l.Path, "Unsupported value: '%s' %s.", l.Path, l.What)
+			about := " "
+			if !strings.HasPrefix(l.What, "has ") { // a sentence of its own
+				about = ": "
+			}
+			return nil, Invalid("unsupported_value", l.Path, "Unsupported value: '%s'%s%s.", l.Path, about, l.What)
 		}
 	}
 	limit, wrong := chatLimit(req)

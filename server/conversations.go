@@ -263,6 +263,9 @@ func (s *Server) updateConversation(c *call) *Error {
 	if err != nil {
 		return unreadable(err)
 	}
+	if v.Metadata == "" { // it would lose what there is
+		return Invalid("missing_required_parameter", "metadata", "Missing required parameter: 'metadata'.")
+	}
 	metadata, wrong := checkMetadata(v.Metadata)
 	if wrong != nil {
 		return wrong

@@ -42,6 +42,16 @@ func isJSON(r *http.Request) *Error {
 		Message: fmt.Sprintf("Unsupported content type %q: send JSON with the header 'Content-Type: application/json'.", given)}
 }
 
+// isPlain refuses a body that is compressed.
+func isPlain(r *http.Request) *Error {
+	given := r.Header.Get("Content-Encoding")
+	if given == "" || strings.EqualFold(given, "identity") {
+		return nil
+	}
+	return &Error{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "unsupported_content_encoding",
+		Message: fmt.Sprintf("Unsupported content encoding %q: send the body as it is, without 'Content-Encoding'.", given)}
+}
+
 // LoopbackOnly returns a handler that answers to the names of loopback only. A server
 // without keys needs it: a page of another site could otherwise reach the server through
 // a name of its own (rule V7 in docs/rules.md).

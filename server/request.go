@@ -81,6 +81,9 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	kept := s.keeper() != nil && (req.PreviousResponseID != "" || req.Conversation != "") // the backend has the history
 	if wrong == nil && len(r.Items) == 0 && !kept {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
+		if slices.ContainsFunc(req.Extra, func(m item.Member) bool { return m.Name == "messages" }) {
+			wrong.Message += " 'messages' belongs to Chat Completions: send 'input', or ask /v1/chat/completions."
+		}
 	}
 	if wrong == nil {
 		wrong = checkPairs(r.Items, len(history))

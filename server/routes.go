@@ -4,6 +4,8 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -133,10 +135,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ctx := traceparent.With(r.Context(), r.Header); ctx != r.Context() {
 		r = r.WithContext(ctx)
 	}
+	r = AsGet(r)
 	c := &call{w: w, r: r}
 	found, wrong := s.find(c)
 	if wrong == nil {
 		wrong = sameOrigin(r)
+	}
+	if wrong == nil {
+		wrong = isPlain(r)
 	}
 	if wrong == nil {
 		wrong = s.serve(found, c)
@@ -144,6 +150,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if wrong != nil {
 		wrong.answer(w)
 	}
+}
+
+// AsGet returns a HEAD as the GET whose head it asks for; the HTTP server leaves the body out. Others are as they
+// were, and so is a HEAD about a stream, which would not end. A [Server] does this itself: it is for handlers around one.
+func AsGet(r *http.Request) *http.Request {
+	if r == nil || r.URL == nil || r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" || r.URL.Query().Has("stream") || strings.HasSuffix(r.URL.Path, "/events") {
+		return r
+	}
+	get := new(http.Request)
+	*get = *r
+	get.Method = http.MethodGet
+	return get
 }
 
 // find returns the route of a request, and records the ids in its path.
@@ -166,7 +184,7 @@ func (s *Server) find(c *call) (*route, *Error) {
 	}
 	if allowed == nil {
 		return nil, &Error{Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
-			Message: fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, c.r.URL.Path, s.served())}
+			Message: fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, cmp.Or(c.r.URL.Path, "/"), s.served())}
 	}
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
 	return nil, &Error{Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_supported",
@@ -265,7 +283,19 @@ func (s *Server) body(c *call) ([]byte, *Error) {
 	if err != nil {
 		return nil, s.unread(err)
 	}
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return nil, Invalid("", "", "The body of your request begins with a byte order mark, which JSON does not have: send it without the bytes EF BB BF.")
+	}
+	if len(body) == 0 && !emptyOK(c.r) {
+		return nil, Invalid("", "", "The body of your request is empty: send a JSON object.")
+	}
 	return body, nil
+}
+
+// emptyOK reports whether a request needs no body: that for a new conversation does not.
+func emptyOK(r *http.Request) bool {
+	at := segments(r.URL)
+	return len(at) == 1 && at[0] == "conversations"
 }
 
 // unread returns the error for a body that could not be read.

@@ -327,6 +327,7 @@ var functions = []function{
 	{"server", "Invalid", server.Invalid},
 	{"server", "LoopbackOnly", server.LoopbackOnly},
 	{"server", "Pack", server.Pack},
+	{"server", "AsGet", server.AsGet},
 	{"server", "Pattern", server.Pattern},
 	{"server", "CheckURLs", server.CheckURLs},
 	{"server", "NewWriter", server.NewWriter},

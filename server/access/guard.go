@@ -142,6 +142,7 @@ func (g *Guard) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	began := g.now()
 	w := &writer{ResponseWriter: out, control: http.NewResponseController(out), patience: g.Bounds.patience()}
 	w.Header().Set("X-Request-Id", "req_"+rand.Text())
+	r = server.AsGet(r)
 	req := &request{g: g, w: w}
 	if inner := g.below(r); inner != nil {
 		r = inner
@@ -251,6 +252,7 @@ func (req *request) identify(r *http.Request) *server.Error {
 		}
 		return refused
 	case !strings.EqualFold(kind, "Bearer"):
+		refused.Message = "The header Authorization does not begin with Bearer. Send 'Authorization: Bearer KEY'."
 		return refused
 	}
 	sent = strings.TrimSpace(sent)

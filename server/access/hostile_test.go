@@ -419,8 +419,19 @@ func TestReady(t *testing.T) {
 		if status, text := w.send("", "GET", "/readyz", ""); status != test.status || !strings.Contains(text, test.want) || strings.Contains(text, "secret") {
 			t.Errorf("%v: %d %s", test.err, status, text)
 		}
-		if status, _ := w.send("", "GET", "/healthz", ""); status != http.StatusOK {
-			t.Errorf("%v: /healthz is %d", test.err, status)
+		if status, text := w.send("", "HEAD", "/readyz", ""); status != test.status || text != "" {
+			t.Errorf("%v: HEAD: %d %s", test.err, status, text)
+		}
+		for _, method := range []string{"GET", "HEAD"} {
+			if status, _ := w.send("", method, "/healthz", ""); status != http.StatusOK {
+				t.Errorf("%v: %s /healthz is %d", test.err, method, status)
+			}
+		}
+	}
+	for _, sent := range []string{"HEAD /v1/models 401", "GET /v1/models 401"} {
+		method, _, _ := strings.Cut(sent, " ")
+		if status, _ := w.send("", method, "/v1/models", ""); status != http.StatusUnauthorized {
+			t.Errorf("%s: %d", sent, status)
 		}
 	}
 	if !strings.Contains(w.logged(), "postgres://secret refuses") {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -425,10 +426,47 @@ func read(w http.ResponseWriter, r *http.Request, most int64, into any) error {
 	if err := server.Hold(r.Context(), copies*int64(len(body))); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(body, into, json.RejectUnknownMembers(true)); err != nil {
-		return server.Invalid("", "", "We could not parse the JSON body of your request: %v.", err)
+	return unfit(json.Unmarshal(body, into, json.RejectUnknownMembers(true)))
+}
+
+// unfit returns what is wrong with a body, in words of the API.
+func unfit(err error) error {
+	var wrong *json.SemanticError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && errors.Is(err, json.ErrUnknownName):
+		name := nameAt(wrong.JSONPointer)
+		return server.Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+	case errors.As(err, &wrong) && wrong.JSONPointer != "":
+		name, want := nameAt(wrong.JSONPointer), "another type"
+		if wrong.GoType != nil {
+			want = wanted[wrong.GoType.Kind()]
+		}
+		return server.Invalid("invalid_type", name, "Invalid type for '%s': expected %s.", name, cmp.Or(want, "another type"))
+	case errors.As(err, &wrong):
+		return server.Invalid("invalid_type", "", "The body of your request is not a JSON object.")
 	}
-	return nil
+	return server.Invalid("", "", "The body of your request is not JSON: %s.", strings.TrimPrefix(err.Error(), "jsontext: "))
+}
+
+// wanted are the words of the API for types of Go.
+var wanted = map[reflect.Kind]string{reflect.Bool: "a boolean", reflect.Int: "an integer", reflect.String: "a string", reflect.Struct: "an object", reflect.Slice: "an array"}
+
+// nameAt returns the name of a member of a body, as in remember.prefix[0].
+func nameAt(at jsontext.Pointer) string {
+	name := ""
+	for token := range at.Tokens() {
+		switch _, err := strconv.Atoi(token); {
+		case err == nil:
+			name += "[" + token + "]"
+		case name == "":
+			name = token
+		default:
+			name += "." + token
+		}
+	}
+	return name
 }
 
 // given refuses parameters of the URL that are not known.
