@@ -302,6 +302,10 @@ func (s *Server) listModels(ctx context.Context, id string) ([]Model, error) {
 		known[m.ID] = true
 	}
 	more, err := k.Models(ctx, id)
+	if err != nil && len(list) > 0 { // those of this server do not depend on the other
+		s.logf("antiphon server: the models of the other server: %v", err)
+		return list, nil
+	}
 	for _, m := range more {
 		if !known[m.ID] {
 			list = append(list, m)

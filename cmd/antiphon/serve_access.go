@@ -380,6 +380,9 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 	err := s.guard.Serve(ctx, l, func() {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
 		defer stop()
+		if n := s.guard.Counts().Running; n > 0 {
+			s.errors.Printf("ending: no request is taken any more; waits up to %s for %s, and a second signal ends at once", s.Drain, show.Plural(n, "response"))
+		}
 		s.mu.Lock()
 		list := s.backends
 		s.mu.Unlock()

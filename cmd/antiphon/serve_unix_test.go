@@ -132,6 +132,19 @@ func TestServeRuleOfOneAgent(t *testing.T) {
 	}
 }
 
+// A server that ends says for what it waits.
+func TestServeSaysWhyItWaits(t *testing.T) {
+	s := servedAgent(t)
+	s.response(http.MethodPost, "responses", `{"model":"it","input":"x","background":true}`)
+	end := s.running()
+	s.process.signal(t, syscall.SIGTERM)
+	s.process.until(t, "waits up to 1ms for 1 response, and a second signal ends at once")
+	end.Close()
+	if code, rest := s.process.wait(t); code != exitOK {
+		t.Errorf("exit code %d, %s", code, rest)
+	}
+}
+
 // A server that is killed in the middle of a response leaves none in progress: the next one
 // finds it, and it is incomplete, with what was complete. It can be continued. J1 V2
 func TestServeKilled(t *testing.T) {

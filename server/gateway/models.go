@@ -5,10 +5,12 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/platform"
 	"github.com/antiphon-go/antiphon/server"
@@ -28,7 +30,7 @@ const (
 )
 
 // Models implements [server.ModelLister]. It asks the upstreams for their lists, and leaves
-// out those that do not answer in time.
+// out those that do not answer in time. If none does, it returns an error.
 func (b *Backend) Models(ctx context.Context, id string) ([]server.Model, error) {
 	b.init()
 	if id != "" {
@@ -36,12 +38,20 @@ func (b *Backend) Models(ctx context.Context, id string) ([]server.Model, error)
 			return nil, nil // it does not exist
 		}
 	}
-	lists := make([][]server.Model, len(b.ups))
+	lists, failures := make([][]server.Model, len(b.ups)), make([]error, len(b.ups))
 	var asked sync.WaitGroup
 	for i, u := range b.ups {
-		asked.Go(func() { lists[i] = u.models(ctx, b) })
+		asked.Go(func() { lists[i], failures[i] = u.models(ctx, b) })
 	}
 	asked.Wait()
+	if len(failures) > 0 && !slices.Contains(failures, nil) {
+		return nil, b.told(failures[0], &server.Request{Request: new(api.Request)})
+	}
+	for _, err := range failures {
+		if err != nil && ctx.Err() == nil {
+			b.log(err)
+		}
+	}
 	var all []server.Model
 	seen := map[string]bool{}
 	for _, list := range lists {
@@ -56,28 +66,31 @@ func (b *Backend) Models(ctx context.Context, id string) ([]server.Model, error)
 }
 
 // models returns the models of one upstream, by the names that requests have for them.
-func (u *upstream) models(ctx context.Context, b *Backend) []server.Model {
+func (u *upstream) models(ctx context.Context, b *Backend) ([]server.Model, error) {
 	if u.Models != "" && !strings.HasSuffix(u.Models, "*") && !strings.HasSuffix(u.Models, "/") {
 		owner := u.about().Profile
 		if owner == endpoint.Careful.Name { // nobody knows what it is
 			owner = "antiphon"
 		}
-		return []server.Model{{ID: u.Models, OwnedBy: owner}}
+		return []server.Model{{ID: u.Models, OwnedBy: owner}}, nil
 	}
 	u.list.mu.Lock()
 	defer u.list.mu.Unlock()
 	if !u.list.at.IsZero() && b.now().Sub(u.list.at) < listFresh {
-		return u.list.names
+		return u.list.names, nil
 	}
 	ctx, stop := context.WithTimeout(endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget()), listTimeout)
 	defer stop()
 	var names []server.Model
 	for m, err := range (*platform.Client)(u.Config).Models(ctx) {
 		if err != nil {
+			if u.list.at.IsZero() {
+				return nil, err
+			}
 			if ctx.Err() == nil {
 				b.log(err)
 			}
-			return u.list.names // the last that it said
+			return u.list.names, nil // the last that it said
 		}
 		name := m.ID
 		if strings.HasSuffix(u.Models, "/") {
@@ -88,5 +101,5 @@ func (u *upstream) models(ctx context.Context, b *Backend) []server.Model {
 		}
 	}
 	u.list.at, u.list.names = b.now(), names
-	return names
+	return names, nil
 }

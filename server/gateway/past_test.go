@@ -197,6 +197,23 @@ func TestBesideSpends(t *testing.T) {
 	}
 }
 
+// The answer to a request for approval cannot reach an upstream that does not know such items: it is refused and
+// not left out.
+func TestApprovalPast(t *testing.T) {
+	for _, chat := range []bool{false, true} {
+		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well then.", Server: "llama.cpp"})
+		w := serving(t, open(t, local.URL, chat))
+		const asked = `{"type":"mcp_approval_request","id":"mcpr_1","server_label":"x","name":"n","arguments":"{}"}`
+		_, e := w.refused(`{"model":"m","input":[{"role":"user","content":"a"},`+asked+`,{"type":"mcp_approval_response","approval_request_id":"mcpr_1","approve":true}]}`, 400)
+		if text(e, "param") != "input[2]" || !strings.Contains(text(e, "message"), "without the gateway") {
+			t.Errorf("%v: %s", chat, e.JSON())
+		}
+		if n := len(local.Requests()); n != 0 {
+			t.Errorf("%v: %d requests", chat, n)
+		}
+	}
+}
+
 // The list has the models of all upstreams that answer, by the names that requests use.
 func TestModels(t *testing.T) {
 	models := func(list string) string {
@@ -224,6 +241,10 @@ func TestModels(t *testing.T) {
 		}
 	}
 	if status, _, body := w.ask(http.MethodGet, "/models/none", ""); status != http.StatusNotFound {
+		t.Errorf("%d %s", status, body)
+	}
+	down := serving(t, dead)
+	if status, _, body := down.ask(http.MethodGet, "/models", ""); status != http.StatusBadGateway || !strings.Contains(body, "upstream_unreachable") {
 		t.Errorf("%d %s", status, body)
 	}
 	none := serving(t, two)

@@ -142,6 +142,8 @@ func (p *past) all() error {
 		switch {
 		case err != nil:
 			return err
+		case it.Type() == item.TypeMCPApprovalResponse && i >= len(items)-p.r.Own:
+			return p.refuse(p.place(i), "it keeps no response of this gateway, so a request for approval cannot be answered here; ask it without the gateway")
 		case text == nil:
 			p.did[string(it.Type())+" left out"]++
 		default:
