@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -43,10 +44,33 @@ func (c *serveCommand) mayListen(ctx context.Context, env environment) error {
 	if err != nil {
 		return usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787, or unix:PATH", err))
 	}
+	if itself := c.asksItself(name, port); itself != "" {
+		return usage(fmt.Errorf("--upstream %s: it is the address at which this server listens, so it would ask itself: give the address of the endpoint, or another --listen", show.Visible(itself)))
+	}
 	if !keyed && name != "localhost" && !net.ParseIP(name).IsLoopback() {
 		return needsKeys(c.Listen)
 	}
 	return nil
+}
+
+// asksItself returns an upstream that is the address of this server, or "".
+func (c *serveCommand) asksItself(name, port string) string {
+	for _, given := range c.Upstream {
+		_, address := splitUpstream(given)
+		at, err := url.Parse(address)
+		if err != nil || at.Port() != port || port == "" || port == "0" {
+			continue
+		}
+		host, mine := net.ParseIP(at.Hostname()), net.ParseIP(name)
+		local := at.Hostname() == "localhost" || host.IsLoopback()
+		switch {
+		case strings.EqualFold(at.Hostname(), name), host != nil && host.Equal(mine),
+			local && (name == "" || mine.IsUnspecified()),
+			local && (name == "localhost" || mine.IsLoopback()) && (name == "localhost" || at.Hostname() == "localhost"):
+			return address
+		}
+	}
+	return ""
 }
 
 func needsKeys(at string) error {

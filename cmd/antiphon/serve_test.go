@@ -36,6 +36,8 @@ func TestServeRefuses(t *testing.T) {
 		{[]string{t.TempDir()}, []string{"no file that ends in .md"}},
 		{[]string{plain, "--model", "gpt-5.1"}, []string{"gpt-5.1"}},
 		{[]string{plain, "--webhook", "https://hooks.example"}, []string{"ANTIPHON_WEBHOOK_SECRET", "whsec_"}},
+		{[]string{"--upstream", "http://127.0.0.1:8917/v1", "--listen", "127.0.0.1:8917"}, []string{"--upstream http://127.0.0.1:8917/v1", "would ask itself"}},
+		{[]string{"--upstream", "a=http://localhost:8787/v1"}, []string{"would ask itself"}},
 		{[]string{"--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example"}, []string{"ANTIPHON_WEBHOOK_SECRET", "whsec_"}},
 	} {
 		o := programEnv(t, []string{"XDG_DATA_HOME=" + dir}, append([]string{"serve"}, test.args...)...)
