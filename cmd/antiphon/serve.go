@@ -169,7 +169,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		s.agents.Store = in
 	}
 	if len(ups) > 0 {
-		c.sayUpstreams(std.err, "antiphon: ", ups)
+		c.sayUpstreams(std.err, "antiphon: ", ups, len(c.Files) > 0)
 	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }

@@ -134,7 +134,7 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 	if err != nil {
 		return err
 	}
-	c.sayUpstreams(std.out, "", ups)
+	c.sayUpstreams(std.out, "", ups, len(c.Files) > 0)
 	place, _, err := c.at(env, true)
 	if err != nil {
 		return err

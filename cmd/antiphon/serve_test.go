@@ -51,7 +51,7 @@ func TestServeRefuses(t *testing.T) {
 		}
 	}
 	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", "--check", "--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example/of-mine")
-	if o.code != 0 || !strings.Contains(o.out, "webhook: events are sent to hooks.example\n") {
+	if o.code != 0 || !strings.Contains(o.out, "webhook: events are sent to hooks.example\n") || !strings.Contains(o.out, "all models are asked at") {
 		t.Errorf("exit code %d, %s %s", o.code, o.out, o.err)
 	}
 	o = programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", plain, "--webhook", "http://hooks.example")

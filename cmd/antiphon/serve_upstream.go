@@ -133,10 +133,13 @@ func (c *upstreamFlags) gateway(ups []gateway.Upstream, costs func(model, baseUR
 }
 
 // sayUpstreams tells which upstreams there are, and which get a key. Each line begins with
-// before.
-func (c *upstreamFlags) sayUpstreams(to io.Writer, before string, ups []gateway.Upstream) {
+// before. beside says that agents are served, too.
+func (c *upstreamFlags) sayUpstreams(to io.Writer, before string, ups []gateway.Upstream, beside bool) {
 	for _, u := range ups {
-		models := "all other models"
+		models := "all models"
+		if beside || len(ups) > 1 {
+			models = "all other models"
+		}
 		if u.Models != "" {
 			models = "the models " + u.Models
 		}
