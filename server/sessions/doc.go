@@ -4,7 +4,7 @@
 // Package sessions serves sessions to front ends on other computers: a [Handler] lists the
 // sessions of a store, streams their logs, and delivers what a person says, their answers
 // about calls, and their requests to stop. A [Client] uses it. The routes are documented in
-// docs/server.md; they stand beside the Responses API, which shows responses and not
+// docs/server-api.md; they stand beside the Responses API, which shows responses and not
 // sessions.
 //
 //	s := &server.Server{Backend: b, Sessions: &sessions.Handler{Store: store, Owner: "shop"}}
