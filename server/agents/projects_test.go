@@ -420,6 +420,9 @@ func TestProjectsBeside(t *testing.T) {
 	})
 	upstream := agenttest.NewServer(t)
 	upstream.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply { // it says whose words it received
+		if r.Method == http.MethodGet {
+			return agenttest.Raw(http.StatusOK, "application/json", `{"object":"list","data":[]}`)
+		}
 		said := "of nobody"
 		for _, project := range []string{red, blue} {
 			if strings.Contains(string(r.Body), wordOf(project)) {

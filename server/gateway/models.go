@@ -5,6 +5,8 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +32,8 @@ const (
 )
 
 // Models implements [server.ModelLister]. It asks the upstreams for their lists, and leaves
-// out those that do not answer in time. If none does, it returns an error.
+// out those that do not answer in time. If none does, it returns an error. An upstream without a
+// list has no models to show.
 func (b *Backend) Models(ctx context.Context, id string) ([]server.Model, error) {
 	b.init()
 	if id != "" {
@@ -84,6 +87,10 @@ func (u *upstream) models(ctx context.Context, b *Backend) ([]server.Model, erro
 	var names []server.Model
 	for m, err := range (*platform.Client)(u.Config).Models(ctx) {
 		if err != nil {
+			var e *endpoint.Error
+			if errors.As(err, &e) && (e.Class == endpoint.NotFound || e.Status == http.StatusMethodNotAllowed || e.Status == http.StatusNotImplemented) {
+				return u.list.names, nil // it has no list, or none any more
+			}
 			if u.list.at.IsZero() {
 				return nil, err
 			}

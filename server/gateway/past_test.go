@@ -247,6 +247,13 @@ func TestModels(t *testing.T) {
 	if status, _, body := down.ask(http.MethodGet, "/models", ""); status != http.StatusBadGateway || !strings.Contains(body, "upstream_unreachable") {
 		t.Errorf("%d %s", status, body)
 	}
+	bare := agenttest.NewServer(t)
+	bare.Otherwise(func(int, agenttest.Request) agenttest.Reply {
+		return agenttest.Raw(404, "text/plain", "404 page not found")
+	})
+	if status, _, body := serving(t, open(t, bare.URL, false)).ask(http.MethodGet, "/models", ""); status != http.StatusOK || !strings.Contains(body, `"data":[]`) {
+		t.Errorf("an upstream without a list: %d %s", status, body)
+	}
 	none := serving(t, two)
 	if _, e := none.refused(`{"model":"other","input":"a"}`, 404); text(e, "code") != "model_not_found" {
 		t.Errorf("%s", e.JSON())
