@@ -15,8 +15,8 @@ import (
 	"github.com/antiphon-go/antiphon/trust"
 )
 
-// K6: a file that a command itself made is not asked about, until something else changes it. What its
-// program would run is asked about, whoever made it.
+// K6: a file that a command itself made is not asked about, until something else changes it. A file
+// that its program would run is always asked about.
 func TestOutputOfCommandIsItsOwn(t *testing.T) {
 	for command, asks := range map[string]bool{
 		"sh gen.sh out.txt":          false,

@@ -120,9 +120,9 @@ func (f *File) addServer(decl *chatmd.Tool, p places, o Options) *chatmd.Error {
 	return nil
 }
 
-// unchanged returns an error if a script of the server is not what was agreed to, or is new. Other files that are new it may have made
-// itself. The bridge asks
-// before each start, because a server that ended is started again.
+// unchanged returns an error if a script of the server is not what was agreed to, or is new. The
+// server itself may have made other new files. The bridge asks before each start, because a server
+// that ended is started again.
 func (d *declared) unchanged() error {
 	if what := cmp.Or(changed(d.scripts), appeared(codeIn(d.scripts, d.server.Command))); what != "" {
 		return notStarted(what)

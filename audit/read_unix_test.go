@@ -13,7 +13,7 @@ import (
 	"github.com/antiphon-go/antiphon/audit"
 )
 
-// A named pipe in the place of the log is an error, and nothing waits for its writer.
+// If the log is a named pipe, reading it is an error. It does not wait for a writer.
 func TestPipeIsNoLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

@@ -157,7 +157,7 @@ func TestWithoutSandbox(t *testing.T) {
 				args []string
 				code int
 				ran  bool
-				said int    // how often the missing sandbox is told
+				said int    // how many lines say that the sandbox is missing
 				want string // on standard error
 			}{
 				{"a flag", []string{plain, "--allow", "run_command,made"}, 5, false, 1, askedAbout},
@@ -183,7 +183,7 @@ func TestWithoutSandbox(t *testing.T) {
 			for _, c := range cases {
 				o := m.antiphon(append([]string{"run"}, c.args...)...)
 				if ran, made := m.ran(), m.made(); o.code != c.code || ran != c.ran || made != c.ran || strings.Count(o.err, saidOnce) != c.said || !strings.Contains(o.err, c.want) {
-					t.Errorf("%s: exit code %d, want %d; ran %v, %v; the missing sandbox is told %d times, want %d, with %q:\n%s%s",
+					t.Errorf("%s: exit code %d, want %d; ran %v, %v; %d lines say that the sandbox is missing, want %d, with %q:\n%s%s",
 						c.name, o.code, c.code, ran, made, strings.Count(o.err, saidOnce), c.said, c.want, o.out, o.err)
 				}
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/tool"
 )
 
-// commanding is a tool whose calls run a command of which the model gives a part.
+// commanding is a tool whose calls run a command that the model completes.
 type commanding struct{ tool.Tool }
 
 func (commanding) Command(call tool.Call) []string {

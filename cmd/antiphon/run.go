@@ -205,7 +205,7 @@ func (c *runCommand) unopened(err error) error {
 	var problems chatmd.ErrorList
 	switch {
 	case c.Out != "" && c.Out != c.File && errors.As(err, &problems) && len(problems) > 0 && problems[0].File == c.Out && problems[0].Line == 1 && problems[0].Column == 1: // it does not even begin as one
-		return usage(fmt.Errorf("%s is no transcript, and stays as it is: name a new file, or one that --out has written (%w)", show.Visible(c.Out), problems[0]))
+		return usage(fmt.Errorf("%s is not a transcript and was not changed: name a new file, or one that --out has written (%w)", show.Visible(c.Out), problems[0]))
 	case errors.As(err, &other):
 		return usage(fmt.Errorf("%w, or add --keep-agent", err))
 	case errors.As(err, &unbound):

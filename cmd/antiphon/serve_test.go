@@ -60,8 +60,8 @@ func TestServeRefuses(t *testing.T) {
 	}
 }
 
-// A rule is about the tools of all agents that are served: one that no agent has is a mistake, and one that
-// a single agent has is no problem of the others.
+// A rule is about the tools of all agents that are served: a name that no agent has is a mistake, and one
+// that a single agent has may be used.
 func TestServeRules(t *testing.T) {
 	dir, data := t.TempDir(), "XDG_DATA_HOME="+t.TempDir()
 	write(t, filepath.Join(dir, "note.md"), "<config model=\"rehearsal\"/>\n<tool name=\"read_file\"/>\n<tool name=\"read_directory\"/>\n")

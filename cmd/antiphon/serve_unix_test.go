@@ -113,8 +113,8 @@ func (s *served) running() *os.File {
 	return f
 }
 
-// A rule about a tool of one agent is no problem of the others. If the tool gets another name, its agent is
-// refused until the rule is about a tool again, because the rule would not hold.
+// A rule about a tool of one agent does not keep the others from running. If the tool gets another name, its
+// agent is refused until the rule is about a tool again, because the rule would not hold.
 func TestServeRuleOfOneAgent(t *testing.T) {
 	s := servedFiles(t, "--deny", "read_file")
 	write(t, filepath.Join(s.dir, "quick.md"), "<config model=\"rehearsal:quick.script\"/>\n")

@@ -225,7 +225,7 @@ func TestNextSteps(t *testing.T) {
 		"init new/":     "new/ is a folder; name a file, such as new/new.md",
 		"init sub/x.md": "there is no folder sub; make it first: mkdir -p sub",
 		"ask":           `nothing to answer: give a question, as in antiphon "`,
-		"run agent.md hello --rehearsal --out prose.md": "prose.md is no transcript, and stays as it is: name a new file, or one that --out has written",
+		"run agent.md hello --rehearsal --out prose.md": "prose.md is not a transcript and was not changed: name a new file, or one that --out has written",
 		"serve nosuch.md":                     "nosuch.md: no such file or folder; antiphon init writes a first agent",
 		"serve agent.md --listen [::1]:99999": "invalid port",
 		"run agent.md --rehearsal agent.md":   "agent.md is a file, and is sent as the prompt's words; -f agent.md attaches it",
