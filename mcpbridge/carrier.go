@@ -145,10 +145,10 @@ func (c *carrier) tapped(resp *http.Response) io.Reader {
 	case resp.StatusCode >= 300:
 		return io.LimitReader(resp.Body, 64<<10)
 	case kind == "text/event-stream":
-		return newTapReader(resp.Body, limit, noticing(paced(c.meter, inEvents, fixEvents(limit)), c.changed))
+		return newTapReader(resp.Body, limit, noticing(paced(c.meter, inEvents, fixEvents(tapper{c.server.takes}, limit)), c.changed))
 	case kind == "application/json":
 		resp.ContentLength = -1
-		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit, unread: &c.unread}
+		return &tapWhole{src: io.LimitReader(resp.Body, int64(limit)+1), max: limit, tapper: tapper{c.server.takes}, unread: &c.unread}
 	}
 	return io.LimitReader(resp.Body, int64(limit))
 }
@@ -178,6 +178,7 @@ func (r *releasing) Close() error {
 type tapWhole struct {
 	src    io.Reader
 	max    int
+	tapper tapper
 	unread *atomic.Bool
 	text   *bytes.Reader
 }
@@ -189,11 +190,14 @@ func (t *tapWhole) Read(p []byte) (int, error) {
 		if err == nil && len(b) > t.max {
 			err = tooLong(t.max)
 		}
+		if err == nil {
+			b, err = t.tapper.tap(b)
+		}
 		if err != nil {
 			t.unread.Store(true)
 			return 0, err
 		}
-		t.text = bytes.NewReader(tap(b))
+		t.text = bytes.NewReader(b)
 	}
 	return t.text.Read(p)
 }

@@ -60,7 +60,7 @@ func (n Names) Assign(pairs ...[2]string) []string {
 }
 
 // Tap is what every message of a server passes.
-func Tap(message []byte) []byte { return tap(message) }
+func Tap(message []byte) ([]byte, error) { return tapper{}.tap(message) }
 
 // Words splits a command line.
 func Words(line string) ([]string, error) { return words(line) }
@@ -78,7 +78,7 @@ func CloseOutput() (err error, unsent bool) {
 	defer w.Close()
 	p := new(process)
 	messages, feed := io.Pipe()
-	go p.pump(newTapReader(r, 1<<10, fixLines(func(string) {})), r, feed)
+	go p.pump(newTapReader(r, 1<<10, fixLines(tapper{}, func(string) {})), r, feed)
 	_ = r.Close()
 	_, err = messages.Read(make([]byte, 1))
 	return err, (&session{proc: p}).unsent(err)

@@ -5,6 +5,7 @@ package mcpbridge_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestListChanged(t *testing.T) {
 func TestTooManyTools(t *testing.T) {
 	for _, mode := range []string{"crowd", "wordy"} {
 		s := program(mode)
-		if b, err := mcpbridge.Connect(t.Context(), mcpbridge.Options{}, s); err == nil || !strings.Contains(err.Error(), "its list has more than 10000 tools, or they are described by more than 8 MiB") {
+		if b, err := mcpbridge.Connect(t.Context(), mcpbridge.Options{}, s); err == nil || !strings.Contains(err.Error(), "it sent a list of more than 10000 tools, or they are described by more than 8 MiB") {
 			t.Errorf("%s: %v", mode, err)
 			if err == nil {
 				b.Close()
@@ -74,6 +75,32 @@ func TestTooManyTools(t *testing.T) {
 	s.Include = []string{"t1", "t10000"}
 	if names := connect(t, mcpbridge.Options{}, s).set().Names(); !slices.Equal(names, s.Include) {
 		t.Error(names)
+	}
+}
+
+// A message takes memory in proportion to its text, whatever is in it.
+func TestMemoryOfMessages(t *testing.T) {
+	many := func(begin, one, end string, n int) string {
+		return `{"jsonrpc":"2.0",` + begin + strings.Repeat(one+",", n-1) + one + end + "}"
+	}
+	for name, c := range map[string]struct{ message, err string }{
+		"tools":           {many(`"id":1,"result":{"tools":[`, `{"name":"t","inputSchema":{"type":"object","properties":{"a":{},"b":{}}}}`, `]}`, 300_000), "a list of more than 10000 tools"},
+		"a schema":        {many(`"id":1,"result":{"tools":[{"name":"t","inputSchema":{"enum":[`, `0`, `]}}]}`, 3_000_000), "more than 1048576 values"},
+		"other members":   {many(`"id":1,"result":{"tools":[{"name":"t","icons":[`, `0`, `]}]}`, 10_000_000), ""},
+		"members":         {many(`"id":1,"result":{`, `"a":0`, `}`, 10_000_000), "more than 1048576 values"},
+		"a notification":  {many(`"method":"notifications/message","params":{"level":"info","data":[`, `0`, `]}`, 10_000_000), "more than 1048576 values"},
+		"a call's result": {many(`"id":1,"result":{"content":[`, `0`, `]}`, 10_000_000), ""},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := mcpbridge.Tap([]byte(c.message))
+		runtime.ReadMemStats(&after)
+		if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%s: %v, want %q", name, err, c.err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(10*len(c.message)+128<<20) { // all that was allocated, much of it not at the same time
+			t.Errorf("%s: %d bytes take %d", name, len(c.message), n)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func startProcess(s *Server, lookup func(string) (string, bool), changed func(),
 	var readers sync.WaitGroup
 	messages, feed := io.Pipe()
 	p.out = messages
-	fix := noticing(paced(newMeter(), inLine, fixLines(func(line string) { p.strayed(line, tell) })), changed)
+	fix := noticing(paced(newMeter(), inLine, fixLines(tapper{s.takes}, func(line string) { p.strayed(line, tell) })), changed)
 	readers.Go(func() { p.pump(newTapReader(out, s.MaxMessage, fix), out, feed) })
 	readers.Go(func() { _, _ = io.Copy(p.stderr, errs) })
 	go p.reap(&readers, tell, out, errs)

@@ -58,14 +58,14 @@ func (l *link) result(res *mcp.CallToolResult) tool.Result {
 		}
 		raw = string(b)
 	}
-	var members object
-	if err := json.Unmarshal([]byte(raw), &members, lenient); err != nil {
+	all, ok := members([]byte(raw), mostMembers)
+	if !ok {
 		o.text(raw)
 		return o.result(false)
 	}
-	o.content(members["content"])
-	o.structured(members["structuredContent"], members["content"])
-	return o.result(string(members["isError"]) == "true")
+	o.content(all["content"])
+	o.structured(all["structuredContent"], all["content"])
+	return o.result(string(all["isError"]) == "true")
 }
 
 // resultOutput is a result under construction.
@@ -134,6 +134,9 @@ func (o *resultOutput) result(failed bool) tool.Result {
 	return res
 }
 
+// mostBlocks is how many blocks a content may have. One with more is shown as the text that it is.
+const mostBlocks = 10_000
+
 // content adds a list of blocks, or a single block in place of a list.
 func (o *resultOutput) content(raw jsontext.Value) {
 	if len(raw) == 0 || raw.Kind() == 'n' {
@@ -141,8 +144,10 @@ func (o *resultOutput) content(raw jsontext.Value) {
 	}
 	blocks := []jsontext.Value{raw}
 	if raw.Kind() == '[' {
-		if err := json.Unmarshal(raw, &blocks, lenient); err != nil {
-			o.problem("the content cannot be read: %v", err)
+		var ok bool
+		if blocks, ok = elements(raw, mostBlocks); !ok {
+			o.problem("the content cannot be read, or has more than %d blocks", mostBlocks)
+			o.text(string(raw))
 			return
 		}
 	}

@@ -194,7 +194,10 @@ func FuzzTap(f *testing.F) {
 	f.Add([]byte(`{"result":{"tools":[{"inputSchema":{},"_meta":[]}],"content":3}}`))
 	f.Add([]byte(`{"result":{"content":[],"inputRequests":{}}}`))
 	f.Fuzz(func(t *testing.T, message []byte) {
-		out := mcpbridge.Tap(bytes.Clone(message))
+		out, err := mcpbridge.Tap(bytes.Clone(message))
+		if err != nil {
+			return
+		}
 		if json.Valid(message) != json.Valid(out) {
 			t.Errorf("%q became %q", message, out)
 		}

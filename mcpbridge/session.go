@@ -181,6 +181,8 @@ const (
 	mostDefined = 8 << 20 // bytes of names, descriptions and schemas
 )
 
+var tooManyTools = fmt.Sprintf("a list of more than %d tools, or they are described by more than %d MiB", mostTools, mostDefined>>20)
+
 // list requests the selected tools.
 func (s *session) list(ctx context.Context) ([]*listedTool, error) {
 	const maxPages = 1000
@@ -201,7 +203,7 @@ func (s *session) list(ctx context.Context) ([]*listedTool, error) {
 			seen[t.Name] = true
 			list = append(list, newListedTool(s.link, t))
 			if size += list[len(list)-1].size(); len(list) > mostTools || size > mostDefined {
-				return nil, fmt.Errorf("its list has more than %d tools, or they are described by more than %d MiB", mostTools, mostDefined>>20)
+				return nil, errors.New("it sent " + tooManyTools)
 			}
 		}
 		cursor = page.NextCursor

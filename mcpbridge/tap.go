@@ -6,6 +6,7 @@ package mcpbridge
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,41 +31,125 @@ type object = map[string]jsontext.Value
 
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// tap returns the message for the SDK. Messages that it does not understand stay
-// unchanged.
-func tap(message []byte) []byte {
-	if !bytes.Contains(message, []byte(`"result"`)) && !bytes.Contains(message, []byte(`"error"`)) {
-		return message
+// A tapper is what the messages of a server pass.
+type tapper struct {
+	takes func(tool string) bool // whether a tool is selected
+}
+
+// tap returns the message for the SDK. Messages that it does not understand stay unchanged. One of which the SDK would
+// make too many values is an error: it takes many times the memory of its text.
+func (t tapper) tap(message []byte) ([]byte, error) {
+	out, err := t.rewritten(message)
+	if err == nil && tooMany(out) {
+		err = fmt.Errorf("sent a message of more than %d values, which is the limit", mostValues)
 	}
-	var m, result object
-	if json.Unmarshal(message, &m, lenient) != nil {
-		return message
+	return out, err
+}
+
+func (t tapper) rewritten(message []byte) ([]byte, error) {
+	if !bytes.Contains(message, []byte(`"result"`)) && !bytes.Contains(message, []byte(`"error"`)) {
+		return message, nil
+	}
+	m, ok := members(message, mostMembers)
+	if !ok {
+		return message, nil
 	}
 	if m["error"] != nil && m["error"].Kind() != 'n' {
-		return tapError(message, m)
+		return tapError(message, m), nil
 	}
-	if json.Unmarshal(m["result"], &result, lenient) != nil {
-		return message
+	result, ok := members(m["result"], mostMembers)
+	if !ok {
+		return message, nil
 	}
 	switch {
 	case result["tools"] != nil:
-		tapTools(result)
+		if err := t.tapTools(result); err != nil {
+			return nil, err
+		}
 	case result["inputRequests"] != nil:
-		return message // a request to the client, which the SDK answers
+		return message, nil // a request to the client, which the SDK answers
 	case result["content"] != nil || result["structuredContent"] != nil:
 		result = tapResult(m["result"], result)
 	default:
-		return message
+		return message, nil
 	}
 	var err error
 	if m["result"], err = json.Marshal(result, lenient); err != nil {
-		return message
+		return message, nil
 	}
 	out, err := json.Marshal(m, lenient)
 	if err != nil {
-		return message
+		return message, nil
 	}
-	return out
+	return out, nil
+}
+
+const (
+	mostMembers = 1000    // of a message and of its result; one with more is not understood
+	mostValues  = 1 << 20 // of a message as the SDK decodes it, roughly
+)
+
+// members returns the members of an object that has at most so many, and whether it is one. They share its memory.
+func members(raw jsontext.Value, most int) (object, bool) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), lenient)
+	if start, err := d.ReadToken(); err != nil || start.Kind() != '{' {
+		return nil, false
+	}
+	m := object{}
+	for n := 0; d.PeekKind() == '"'; n++ {
+		token, err := d.ReadToken()
+		if err != nil || n >= most {
+			return nil, false
+		}
+		name := token.String()
+		if m[name], err = next(d, raw); err != nil {
+			return nil, false
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, false
+	}
+	_, err := d.ReadToken()
+	return m, err == io.EOF
+}
+
+// elements returns the elements of a list that has at most so many, and whether it is one. They share its memory.
+func elements(raw jsontext.Value, most int) (list []jsontext.Value, ok bool) {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), lenient)
+	if start, err := d.ReadToken(); err != nil || start.Kind() != '[' {
+		return nil, false
+	}
+	for d.PeekKind() != ']' {
+		value, err := next(d, raw)
+		if err != nil || len(list) >= most {
+			return nil, false
+		}
+		list = append(list, value)
+	}
+	return list, true
+}
+
+// next reads a value, and returns where it is in the text that d reads.
+func next(d *jsontext.Decoder, text jsontext.Value) (jsontext.Value, error) {
+	value, err := d.ReadValue()
+	end := int(d.InputOffset())
+	return text[max(end-len(value), 0):end:end], err
+}
+
+// tooMany reports whether a text has more than mostValues values. It counts what separates and begins them.
+func tooMany(text []byte) bool {
+	n, quoted := 0, false
+	for i := 0; i < len(text) && n <= mostValues; i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n > mostValues
 }
 
 // The SDK compares errors by their codes, and takes these codes of a server's errors for
@@ -77,10 +162,9 @@ const (
 
 // tapError returns the message with the code of its error moved, if it is one of those.
 func tapError(message []byte, m object) []byte {
-	var failure object
 	var code int64
-	if json.Unmarshal(m["error"], &failure, lenient) != nil ||
-		json.Unmarshal(failure["code"], &code, lenient) != nil || code != clientClosing && code != serverClosing {
+	failure, ok := members(m["error"], mostMembers)
+	if !ok || json.Unmarshal(failure["code"], &code, lenient) != nil || code != clientClosing && code != serverClosing {
 		return message
 	}
 	failure["code"] = jsontext.Value(strconv.FormatInt(code+moved, 10))
@@ -103,29 +187,60 @@ func codeOf(e *jsonrpc.Error) int64 {
 	return e.Code
 }
 
-// tapTools keeps the text of each tool's schema.
-func tapTools(result object) {
-	var tools []object
-	if json.Unmarshal(result["tools"], &tools, lenient) != nil {
-		return
+// tapTools keeps the tools that are selected, of each the members that are used, and the text of its schema. It reads one
+// after the other, and no further if they are too many.
+func (t tapper) tapTools(result object) error {
+	raw := result["tools"]
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), lenient)
+	if start, err := d.ReadToken(); err != nil || start.Kind() != '[' {
+		return nil
 	}
-	for _, t := range tools {
-		schema := t["inputSchema"]
-		if schema == nil || t == nil {
+	list, n, size := []byte{'['}, 0, 0
+	for d.PeekKind() != ']' {
+		one, err := next(d, raw)
+		if err != nil {
+			return nil
+		}
+		text, length, selected := t.tapTool(one)
+		if !selected {
 			continue
 		}
-		meta := object{}
-		if json.Unmarshal(t["_meta"], &meta, lenient) != nil || meta == nil {
-			meta = object{}
+		if n, size = n+1, size+length; n > mostTools || size > mostDefined {
+			return errors.New("sent " + tooManyTools)
 		}
-		meta[rawMember] = jsontext.Value(item.Quote(string(schema)))
-		if b, err := json.Marshal(meta, lenient); err == nil {
-			t["_meta"] = b
+		if n > 1 {
+			list = append(list, ',')
+		}
+		list = append(list, text...)
+	}
+	result["tools"] = append(list, ']')
+	return nil
+}
+
+// tapTool returns a tool for the SDK, the length of what is kept of it, and whether it is selected.
+func (t tapper) tapTool(raw jsontext.Value) (text []byte, size int, selected bool) {
+	all, ok := members(raw, mostMembers)
+	if !ok {
+		return raw, len(raw), true // the SDK says what is wrong with it
+	}
+	if name, ok := item.JSON(all["name"]).Unquote(); ok && t.takes != nil && !t.takes(name) {
+		return nil, 0, false
+	}
+	kept := object{}
+	for _, name := range []string{"name", "title", "description", "inputSchema", "annotations"} {
+		if v, ok := all[name]; ok {
+			kept[name] = v
+			size += len(v)
 		}
 	}
-	if b, err := json.Marshal(tools, lenient); err == nil {
-		result["tools"] = b
+	if schema := all["inputSchema"]; schema != nil {
+		kept["_meta"] = jsontext.Value(`{"` + rawMember + `":` + string(item.Quote(string(schema))) + `}`)
 	}
+	text, err := json.Marshal(kept, lenient)
+	if err != nil {
+		return raw, len(raw), true
+	}
+	return text, size, true
 }
 
 // tapResult returns a result that contains only its own text.
@@ -209,7 +324,7 @@ func tooLong(limit int) error {
 // A line that is not a message, such as the banner that many servers print, is
 // skipped and passed to stray. A damaged message ends the session, because otherwise
 // the call that it answers would wait until its timeout.
-func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
+func fixLines(t tapper, stray func(line string)) func(line []byte) ([]byte, error) {
 	return func(line []byte) ([]byte, error) {
 		text := bytes.TrimSpace(line)
 		if len(text) == 0 {
@@ -222,7 +337,11 @@ func fixLines(stray func(line string)) func(line []byte) ([]byte, error) {
 		case text[0] != '{' && text[0] != '[' || !jsontext.Value(text).IsValid(lenient):
 			return nil, &StrayOutputError{Line: beginning(text, maxStray)}
 		}
-		return append(tap(text), '\n'), nil
+		message, err := t.tap(text)
+		if err != nil {
+			return nil, err
+		}
+		return append(message, '\n'), nil
 	}
 }
 
@@ -238,7 +357,7 @@ var dataField = []byte("data:")
 
 // fixEvents returns the fix of event streams. The SDK joins the data lines of an event, so
 // they are limited together.
-func fixEvents(limit int) func(line []byte) ([]byte, error) {
+func fixEvents(t tapper, limit int) func(line []byte) ([]byte, error) {
 	size := 0 // of the data lines of the event
 	return func(line []byte) ([]byte, error) {
 		switch {
@@ -249,12 +368,12 @@ func fixEvents(limit int) func(line []byte) ([]byte, error) {
 				return nil, tooLong(limit)
 			}
 		}
-		return fixEvent(line)
+		return fixEvent(t, line)
 	}
 }
 
 // fixEvent taps a line of an event stream. A message on several lines is not tapped.
-func fixEvent(line []byte) ([]byte, error) {
+func fixEvent(t tapper, line []byte) ([]byte, error) {
 	data, ok := bytes.CutPrefix(line, dataField)
 	if !ok {
 		return line, nil
@@ -264,7 +383,11 @@ func fixEvent(line []byte) ([]byte, error) {
 		return line, nil
 	}
 	end := line[len(bytes.TrimRight(line, "\r\n")):]
-	out := make([]byte, 0, len(line)+64)
-	out = append(append(out, "data: "...), tap(text)...)
+	message, err := t.tap(text)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]byte, 0, len(message)+64)
+	out = append(append(out, "data: "...), message...)
 	return append(out, end...), nil
 }
