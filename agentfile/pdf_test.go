@@ -104,3 +104,34 @@ func TestPDFWideFont(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// CHATMD, documents: a PDF file whose parts name each other in a circle is an error as soon as the circle is seen, and
+// not when the time of its decoder is over.
+func TestPDFCircles(t *testing.T) {
+	table := "xref\n0 1\n0000000000 65535 f \ntrailer\n<</Size 1/Root 1 0 R/Prev %03d>>\n"
+	head := "%PDF-1.4\n%" + strings.Repeat(" ", 100) + "\n"
+	itself := head + fmt.Sprintf(table, len(head)) + fmt.Sprintf("startxref\n%d\n%%%%EOF\n", len(head))
+	second := len(head) + len(fmt.Sprintf(table, 100))
+	each := head + fmt.Sprintf(table, second) + fmt.Sprintf(table, len(head)) + fmt.Sprintf("startxref\n%d\n%%%%EOF\n", len(head))
+	entries := "\x00\x00\x00\x01\x00\x09\x01\x00\x00\x02\x00\x04\x00" // objects 0 and 1, and a catalog in stream 4
+	stream := func(prev int) string {
+		return fmt.Sprintf("5 0 obj\n<</Type/XRef/Size 6/W[1 1 1]/Index[0 4]/Root 2 0 R/Length %d/Prev %d>>\nstream\n%s\nendstream\nendobj\n", len(entries), prev, entries)
+	}
+	streams := head + stream(len(head)) + fmt.Sprintf("startxref\n%d\n%%%%EOF\n", len(head))
+	extends := "4 0 obj\n<</Type/ObjStm/N 1/First 4/Length 8/Extends 4 0 R>>\nstream\n9 0 null\nendstream\nendobj\n"
+	in := fmt.Sprintf("\x00\x00\x00\x00\x00\x00\x02\x04\x00\x00\x00\x00\x01%c\x00", len(head))
+	objectStreams := head + extends + fmt.Sprintf("5 0 obj\n<</Type/XRef/Size 5/W[1 1 1]/Root 2 0 R/Length %d>>\nstream\n%s\nendstream\nendobj\nstartxref\n%d\n%%%%EOF\n", len(in), in, len(head)+len(extends))
+	drawing := "<</Type/XObject/Subtype/Form/Length 70/Resources<</XObject<</A 5 0 R>>>>>>\nstream\n" + strings.Repeat("/A Do /A Do\n", 100)[:70] + "\nendstream"
+	drawings := objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+		"<</Type/Page/Parent 2 0 R/Resources<</XObject<</A 5 0 R>>>>/Contents 4 0 R>>", "<</Length 30>>\nstream\n/A Do /A Do /A Do /A Do /A Do  \nendstream", drawing)
+	for name, pdf := range map[string]string{
+		"a table that follows itself": itself, "two tables": each, "a stream of the table": streams, "streams of objects": objectStreams, "drawings": drawings,
+	} {
+		dir := t.TempDir()
+		write(t, pdf, dir, "x.pdf")
+		_, err := agentfile.Load(t.Context(), write(t, `<user><doc src="x.pdf" local/></user>`, dir, "p.md"), agentfile.Options{Consent: trust.Everything})
+		if err == nil || !strings.Contains(err.Error(), "in a circle") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -22,6 +22,7 @@ const (
 	maxPDFText  = 16 << 20
 	maxPDFForms = 8 // nesting of drawings
 	maxPDFDepth = 50
+	maxPDFDrawn = 10_000 // drawings of a page: those that draw others multiply
 )
 
 // pdfText returns the text of a PDF file, with a form feed between pages. A file
@@ -60,7 +61,8 @@ func readPDF(ctx context.Context, data []byte) (text string, err error) {
 		}
 	}()
 	data = plainPDF(data)
-	r, err := pdf.NewReader(newPDFSource(ctx, data), int64(len(data)))
+	source := newPDFSource(ctx, data)
+	r, err := pdf.NewReader(source, int64(len(data)))
 	var stopped pdfStopped
 	switch {
 	case errors.As(err, &stopped):
@@ -70,7 +72,8 @@ func readPDF(ctx context.Context, data []byte) (text string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("the PDF file cannot be read: %w", err)
 	}
-	w := &pdfWriter{ctx: ctx, fonts: map[string]*pdfFont{}}
+	source.step()
+	w := &pdfWriter{ctx: ctx, source: source, fonts: map[string]*pdfFont{}}
 	w.pages(r.Trailer().Key("Root").Key("Pages"), pdf.Value{}, 0)
 	if w.err != nil {
 		return "", w.err
@@ -106,6 +109,7 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 		if w.count++; w.count > 1 {
 			w.endPage()
 		}
+		w.drawn = 0
 		w.stream(part.Key("Contents"), resources, 0)
 		return
 	}
@@ -113,6 +117,7 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 		if w.parts++; depth > maxPDFDepth || w.count > maxPDFPages || w.parts > 4*maxPDFPages {
 			w.err = fmt.Errorf("the PDF file has more than %d pages, or its page tree is circular", maxPDFPages)
 		}
+		w.source.step()
 		if w.err != nil {
 			return
 		}
@@ -123,12 +128,14 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 // pdfWriter writes the texts of a page in the order of the page's program. It
 // separates words and lines by their positions.
 type pdfWriter struct {
-	ctx   context.Context
-	err   error
-	b     strings.Builder
-	fonts map[string]*pdfFont // by their text in the file
-	count int                 // pages
-	parts int                 // pages and parts of the page tree
+	ctx    context.Context
+	source *pdfSource
+	err    error
+	b      strings.Builder
+	fonts  map[string]*pdfFont // by their text in the file
+	count  int                 // pages
+	parts  int                 // pages and parts of the page tree
+	drawn  int                 // drawings of this page
 
 	ops      int
 	state    pdfState
@@ -260,8 +267,9 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 	fonts := map[string]*pdfFont{} // by their names in this stream
 	pdf.Interpret(program, func(stk *pdf.Stack, op string) {
 		if w.ops++; w.ops%256 == 0 && w.ctx.Err() != nil {
-			panic(context.Cause(w.ctx))
+			panic(pdfStopped{context.Cause(w.ctx)})
 		}
+		w.source.step()
 		args := make([]pdf.Value, stk.Len())
 		for i := len(args) - 1; i >= 0; i-- {
 			args[i] = stk.Pop()
@@ -287,6 +295,9 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 func (w *pdfWriter) form(x, resources pdf.Value, depth int) {
 	if x.Key("Subtype").Name() != "Form" {
 		return
+	}
+	if w.drawn++; w.drawn > maxPDFDrawn {
+		panic(pdfStopped{errPDFLoop})
 	}
 	if own := x.Key("Resources"); !own.IsNull() {
 		resources = own

@@ -14,19 +14,34 @@ import (
 // small file can expand to gigabytes, because streams are compressed.
 const maxPDFMemory = 256 << 20
 
-var errPDFMemory = errors.New("the PDF file takes too much memory to read")
+var (
+	errPDFMemory = errors.New("the PDF file takes too much memory to read")
+	errPDFLoop   = errors.New("the PDF file refers to its own parts in a circle, or too often")
+)
+
+// How often one place of a file is read in one step, and how much is read. The library follows tables and streams that
+// name each other in a circle for ever.
+const (
+	mostOpening  = 10   // while the tables are read
+	mostReadings = 1000 // afterwards, for one operator of a page: its font may have many parts
+	leastBytes   = 64 << 20
+)
 
 // pdfSource is the file as the library reads it. It stops the library in ReadAt when
-// the time or the memory is used up, because the library has no other way to stop.
+// the time or the memory is used up, or when the library goes in a circle, because the library has no other way to stop.
 type pdfSource struct {
 	*bytes.Reader
 	ctx    context.Context
 	sample []metrics.Sample
 	limit  uint64 // of the heap
+
+	most  int           // how often a place is read in one step
+	times map[int64]int // how often each place was read in this step
+	bytes int64         // that were read in this step
 }
 
 func newPDFSource(ctx context.Context, data []byte) *pdfSource {
-	s := &pdfSource{Reader: bytes.NewReader(data), ctx: ctx, sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
+	s := &pdfSource{Reader: bytes.NewReader(data), ctx: ctx, times: map[int64]int{}, most: mostOpening, sample: []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}}
 	s.limit = s.heap() + maxPDFMemory
 	return s
 }
@@ -47,7 +62,18 @@ func (s *pdfSource) ReadAt(p []byte, off int64) (int, error) {
 	case s.heap() > s.limit:
 		panic(pdfStopped{errPDFMemory})
 	}
-	return s.Reader.ReadAt(p, off)
+	n, err := s.Reader.ReadAt(p, off)
+	s.times[off]++
+	if s.bytes += int64(n); s.times[off] > s.most || s.bytes > max(leastBytes, 4*s.Size()) {
+		panic(pdfStopped{errPDFLoop})
+	}
+	return n, err
+}
+
+// step begins another step of the work, after the tables of the file were read.
+func (s *pdfSource) step() {
+	s.most, s.bytes = mostReadings, 0
+	clear(s.times)
 }
 
 // pdfStopped is the panic that ends the library's work. It implements
