@@ -379,6 +379,9 @@ func (a *adjusted) Definition() item.Tool { return a.def }
 // Annotations implements [tool.Annotated].
 func (a *adjusted) Annotations() tool.Annotations { return a.annotations }
 
+// Unwrap returns the tool that is declared, which checks its arguments.
+func (a *adjusted) Unwrap() tool.Tool { return a.Tool }
+
 // Writes returns the absolute paths of the files that a call writes to, as far as the tool knows
 // them.
 func (a *adjusted) Writes(call tool.Call) []string {
