@@ -73,7 +73,7 @@ func (s *Server) newJob(r *Request) (*job, *Error) {
 		j.rec.History = r.Items[:j.rec.Before]
 	}
 	j.w = NewWriter(base, j.emit)
-	j.w.StreamID, j.w.clock, j.w.flush = r.streamID, s.now, j.passOn
+	j.w.StreamID, j.w.clock, j.w.flush, j.w.unread = r.streamID, s.now, j.passOn, j.unread
 	if p, ok := s.store().(ProgressStore); ok && j.keep && s.keeper() == nil {
 		j.progress = p
 	}
@@ -184,6 +184,16 @@ func (s *Server) taken(ctx context.Context, id string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// unread reports whether nobody reads an event of a type: the client waits for the whole response, and
+// the job needs only the events that change what is stored of it.
+func (j *job) unread(t api.EventType) bool {
+	switch t {
+	case api.EventCreated, api.EventQueued, api.EventInProgress, api.EventItemDone:
+		return false
+	}
+	return j.accepted && j.to == nil && !j.replays() && j.waits == nil && j.ctx.Err() == nil && !api.Event{Type: t}.Terminal()
 }
 
 // emit receives an event of the writer. It updates the stored state before it sends

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -26,8 +27,24 @@ import (
 // list is an array, and the form for checking arguments, which also accepts null for
 // a list and for an optional member. Models do send null there, and decoding it
 // gives the same value.
+//
+// The schema of a type is inferred once: programs make the same tool for each run. That of a type that provides
+// it, or a part of it, may change.
 func infer[In any]() (*schema, error) {
 	t := reflect.TypeFor[In]()
+	if known, ok := inferred.Load(t); ok {
+		return known.(*schema), nil
+	}
+	s, err := inferInput[In](t)
+	if err == nil && !s.given {
+		inferred.Store(t, s)
+	}
+	return s, err
+}
+
+var inferred sync.Map // from reflect.Type to *schema
+
+func inferInput[In any](t reflect.Type) (*schema, error) {
 	if !isObjectType(t) {
 		return nil, fmt.Errorf("input type %v: want a struct or a map with string keys", t)
 	}
@@ -64,7 +81,7 @@ func isObjectType(t reflect.Type) bool {
 }
 
 func inferType(t reflect.Type) (*schema, error) {
-	r := deriver{definitions: newDefinitions(), zero: new(bool), plain: new(true)}
+	r := deriver{definitions: newDefinitions(), zero: new(bool), plain: new(true), given: new(bool)}
 	d, err := r.derive(t)
 	if err != nil {
 		return nil, err
@@ -80,7 +97,7 @@ func inferType(t reflect.Type) (*schema, error) {
 	if len(r.texts) > 0 {
 		text = strings.TrimSuffix(text, "}") + `,"$defs":{` + strings.Join(r.texts, ",") + "}}"
 	}
-	return &schema{text: item.JSON(text), form: d.form, zero: r.zero, plain: *r.plain}, nil
+	return &schema{text: item.JSON(text), form: d.form, zero: r.zero, plain: *r.plain, given: *r.given}, nil
 }
 
 // checkZero checks at registration whether the JSON of a type matches its schema. It
@@ -190,6 +207,7 @@ type deriver struct {
 	*definitions
 	zero  *bool // set when the zero value is checked, which need not satisfy the tags
 	plain *bool // no value needs [jsonOptions] to be decoded
+	given *bool // a type provides its own schema
 }
 
 // derive returns the schema of a type. The schema of *T is the schema of T, or null.
@@ -493,6 +511,7 @@ func (r deriver) ownSchema(t reflect.Type) (*derived, error) {
 		}
 		return nil, nil
 	}
+	*r.given = true
 	given, err := callOwner(owner)
 	if err != nil {
 		return nil, fmt.Errorf("type %v: %w", t, err)

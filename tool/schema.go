@@ -21,6 +21,7 @@ import (
 type schema struct {
 	zero  *bool // for an inferred schema: see deriver
 	plain bool
+	given bool // a type provides it, or a part of it
 	text  item.JSON
 	form  *form
 }

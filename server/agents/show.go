@@ -150,11 +150,10 @@ func (s *shown) event(ev agent.Event) {
 // is not complete. The entry of the item has all of it.
 func (s *shown) delta(d agent.Delta) {
 	kind := item.TypeMessage
-	var v item.Value = &item.Message{}
 	switch d.Kind {
 	case agent.DeltaText:
 	case agent.DeltaSummary:
-		kind, v = item.TypeReasoning, &item.Reasoning{}
+		kind = item.TypeReasoning
 	default:
 		return
 	}
@@ -163,7 +162,11 @@ func (s *shown) delta(d agent.Delta) {
 	}
 	if s.open == "" {
 		s.open, s.kind = opened(d.ItemID), kind
-		_ = s.w.Open(v) // the writer keeps the error
+		var begins item.Value = &item.Message{}
+		if kind == item.TypeReasoning {
+			begins = &item.Reasoning{}
+		}
+		_ = s.w.Open(begins) // the writer keeps the error
 	}
 	_ = s.w.Delta(d.Text)
 }

@@ -4,7 +4,6 @@
 package files
 
 import (
-	"encoding/json"
 	"errors"
 	"path/filepath"
 	"reflect"
@@ -15,6 +14,7 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/internal/obeyed"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -42,11 +42,14 @@ func (f *Files) ProtectedPaths() []string {
 
 // Protected returns the reason for asking about a write to an absolute path, or "".
 // It looks at the path as it is written and as the links on the way lead.
-func (f *Files) Protected(path string) string {
+func (f *Files) Protected(path string) string { return f.protects(path, realPath(path)) }
+
+// protects is Protected for a path that leads to another one, without links.
+func (f *Files) protects(path, real string) string {
 	if name := obeyed.Name(path); name != "" {
 		return "it writes to " + name + ", which other programs run or obey later without asking you"
 	}
-	return f.protectedAt(realPath(path))
+	return f.protectedAt(real)
 }
 
 // protectedAt is Protected for a path without links.
@@ -182,46 +185,55 @@ func (g *guarded) Approval(call tool.Call, rules []session.Rule) (verdict sessio
 	if verdict == session.Deny {
 		return verdict, reason
 	}
-	if why := g.led(call); why != "" {
+	paths := g.look(call)
+	if why := g.led(paths); why != "" {
 		return session.Deny, why
 	}
-	if why := g.why(call); why != "" {
+	if why := g.why(paths); why != "" {
 		return session.Ask, why
 	}
 	return verdict, reason
 }
 
-// led returns why a call is refused whose path leads to a protected or private place through a link, or "".
-func (g *guarded) led(call tool.Call) string {
+// seen is a path of a call, and what was there when it was looked at.
+type seen struct {
+	Place
+	real   string // without links
+	writes bool
+}
+
+// look looks at the paths of a call, each once, so that all that is said of a path is about the same place. It
+// leaves out those that the call will fail with.
+func (g *guarded) look(call tool.Call) (paths []seen) {
 	writes := g.writes(call)
 	for i, name := range slices.Concat(writes, g.reads(call)) {
-		place, err := g.files.Resolve(name)
-		if err != nil {
-			continue
+		if place, err := g.files.Resolve(name); err == nil {
+			paths = append(paths, seen{place, realPath(place.Path()), i < len(writes)})
 		}
-		real := realPath(place.Path())
-		if place.Led() && (g.files.Private(place) != "" || i < len(writes) && g.files.protectedAt(real) != "") {
-			return "a symbolic link on the way leads to " + real + ", and is not followed there; name the file itself, which asks first"
+	}
+	return paths
+}
+
+// led returns why a call is refused whose path leads to a protected or private place through a link, or "".
+func (g *guarded) led(paths []seen) string {
+	for _, p := range paths {
+		if p.real != p.unlinked() && (g.files.privateAt(p.Place, p.real) != "" || p.writes && g.files.protectedAt(p.real) != "") {
+			return "a symbolic link on the way leads to " + p.real + ", and is not followed there; name the file itself, which asks first"
 		}
 	}
 	return ""
 }
 
 // why returns the reason for asking about the files of a call, or "".
-func (g *guarded) why(call tool.Call) string {
-	writes := g.writes(call)
+func (g *guarded) why(paths []seen) string {
 	var private []string // all of them, so that a question about one is none about another
-	for i, name := range slices.Concat(writes, g.reads(call)) {
-		place, err := g.files.Resolve(name)
-		if err != nil {
-			continue // the call will fail
-		}
-		if i < len(writes) {
-			if why := g.files.Protected(place.Path()); why != "" {
+	for _, p := range paths {
+		if p.writes {
+			if why := g.files.protects(p.Path(), p.real); why != "" {
 				return why
 			}
 		}
-		if why := g.files.Private(place); why != "" && !slices.Contains(private, why) {
+		if why := g.files.privateAt(p.Place, p.real); why != "" && !slices.Contains(private, why) {
 			private = append(private, why)
 		}
 	}
@@ -289,30 +301,15 @@ func Decode[T any](arguments string) (exact T, err error) {
 // Texts returns the texts that an argument of a call may have for a tool: also the
 // second of two by the same name, and one whose name differs in case.
 func Texts(arguments, name string) (texts []string) {
-	d := json.NewDecoder(strings.NewReader(arguments))
-	for depth, isName, member := 0, false, ""; ; {
-		token, err := d.Token()
-		if err != nil {
-			return texts
-		}
-		switch token := token.(type) {
-		case json.Delim:
-			if token == '{' || token == '[' {
-				depth++
-			} else {
-				depth--
-			}
-			isName = depth == 1
-			continue
-		case string:
-			if depth == 1 && isName {
-				member, isName = token, false
-				continue
-			}
-			if depth == 1 && strings.EqualFold(member, name) {
-				texts = append(texts, token)
-			}
-		}
-		isName = depth == 1
+	sc := jsonx.Scanner{Text: arguments}
+	start := jsonx.SkipSpace(arguments, 0)
+	if start == len(arguments) || arguments[start] != '{' {
+		return nil
 	}
+	_, _ = sc.Object(start, func(member, value string) { // the call fails with what cannot be read
+		if value[0] == '"' && strings.EqualFold(jsonx.Unquote(member), name) {
+			texts = append(texts, jsonx.Unquote(value))
+		}
+	})
+	return texts
 }
