@@ -120,6 +120,9 @@ func PendingApprovals(ctx context.Context, s *session.Session) ([]PendingApprova
 	if s == nil {
 		return nil, errNoSession
 	}
+	if !asks(s.Log()) {
+		return nil, nil
+	}
 	state := fold(s)
 	var list []PendingApproval
 	for _, c := range state.View().Open() {
@@ -166,6 +169,19 @@ func AskedAt(ctx context.Context, in session.Store, call PendingApproval) (at ti
 		}
 	}
 	return at, nil
+}
+
+// asks reports whether a call of a log may wait for an approval, or a subagent that a call has started.
+func asks(log []session.Entry) bool {
+	return slices.ContainsFunc(log, func(e session.Entry) bool {
+		switch b := e.Body.(type) {
+		case session.ApprovalAsked, session.Paused:
+			return true
+		case session.CallStarted:
+			return b.Session != ""
+		}
+		return false
+	})
 }
 
 // subagentOf returns the session of the subagent that a call has started and that has not

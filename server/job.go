@@ -228,7 +228,7 @@ func (j *job) emit(ev api.Event) error {
 	case ev.Terminal():
 		return j.end(ev)
 	case ev.Type == api.EventItemDone && j.progress != nil && j.scribe == nil:
-		if j.waits = (&itemEnd{ev, j.w.Response()}); j.flushes {
+		if j.waits = (&itemEnd{ev, j.w.state()}); j.flushes {
 			return nil
 		}
 		return j.tellItem()
@@ -333,14 +333,14 @@ func (j *job) final(ev api.Event) *api.Response {
 	if ev.Type == api.EventError {
 		j.w.failed(ev.Text("code"), ev.Text("message"))
 	}
-	return j.w.Response()
+	return j.w.state()
 }
 
 // begin handles the first event. A response that cannot be stored is refused. But a client that
 // reads a stream learns that the response has begun while a [Preparer] still stores it, and
 // nothing that the model says before it is stored: store begins to do that.
 func (j *job) begin(ev api.Event) (store func(), _ error) {
-	j.first, j.header = j.w.Response(), j.w.Header
+	j.first, j.header = j.w.state(), j.w.Header
 	store = func() {}
 	if j.keep && j.resume == nil {
 		j.rec.Response = j.first
@@ -431,7 +431,7 @@ func (j *job) note(ev api.Event) {
 	var r *api.Response
 	switch ev.Type {
 	case api.EventCreated, api.EventInProgress, api.EventItemDone:
-		r = j.w.Response()
+		r = j.w.state()
 	}
 	j.noteAs(ev, r)
 }

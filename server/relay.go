@@ -5,6 +5,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -262,6 +263,7 @@ func (w *Writer) relayEnd(ev *api.Event, done []item.Item) error {
 		w.Usage(wholeUsage(*end.Usage))
 	}
 	if end.ServiceTier != "" {
+		w.response.Extra = slices.Clone(w.response.Extra)
 		w.response.Extra.Set("service_tier", item.Quote(end.ServiceTier))
 	}
 	if ev.Type == api.EventIncomplete || end.Status == item.StatusIncomplete {

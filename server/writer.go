@@ -93,18 +93,24 @@ func NewWriter(response api.Response, emit func(api.Event) error) *Writer {
 // Response returns a copy of the current state of the response, with the complete
 // items.
 func (w *Writer) Response() *api.Response {
+	r := w.state()
+	r.Output = append([]item.Item{}, r.Output...)
+	r.Extra = slices.Clone(r.Extra)
+	return r
+}
+
+// state is Response for readers that change nothing in it: the writer copies a list before it changes one.
+func (w *Writer) state() *api.Response {
 	r := w.response
 	if !w.Ended() {
 		r.Usage = nil // it is sent at the end
 	}
-	r.Output = append([]item.Item{}, r.Output...)
-	r.Extra = slices.Clone(r.Extra)
 	return &r
 }
 
 // beginning returns the response as Begin begins it, unless the backend gives it an id.
 func (w *Writer) beginning() *api.Response {
-	r := w.Response()
+	r := w.state()
 	if r.Status = item.StatusInProgress; w.queued {
 		r.Status = item.StatusQueued
 	}
@@ -608,8 +614,8 @@ func ended(r *api.Response) bool {
 func (w *Writer) end(status string) {
 	_ = w.settle()
 	before := w.response
-	before.Extra = slices.Clone(before.Extra)
 	w.before = &before
+	w.response.Extra = slices.Clone(w.response.Extra)
 	w.response.Status = status
 	if status == item.StatusFailed {
 		w.response.Usage = nil
@@ -676,7 +682,7 @@ func (w *Writer) head() api.EventHead {
 }
 
 func (w *Writer) about() api.ResponseEvent {
-	return api.ResponseEvent{EventHead: w.head(), Response: w.Response()}
+	return api.ResponseEvent{EventHead: w.head(), Response: w.state()}
 }
 
 // index returns the position of the item that is being written.

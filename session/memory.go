@@ -398,8 +398,11 @@ func (m *Memory) Create(_ context.Context, info Info, first ...Entry) error {
 
 // nameFree returns an error if another session has the name.
 func (m *Memory) nameFree(i Info) error {
+	if i.Name == "" || i.Archived {
+		return nil
+	}
 	for _, s := range m.sessions {
-		if o := s.info; i.Name != "" && !i.Archived && !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path && o.Owner == i.Owner {
+		if o := s.info; !o.Archived && o.ID != i.ID && o.Name == i.Name && o.Path == i.Path && o.Owner == i.Owner {
 			return fmt.Errorf("%w: %q is the name of session %q", ErrExists, i.Name, o.ID)
 		}
 	}
