@@ -42,6 +42,8 @@ func TestDiffExact(t *testing.T) {
 					got = append(got, text)
 				} else if text, ok := strings.CutPrefix(row, "   ⋮ "); ok {
 					got[len(got)-1] += text
+				} else if text, ok := strings.CutPrefix(row, "   ⋮␣"); ok {
+					got[len(got)-1] += " " + text
 				} else if as != Underlined || strings.Trim(row, " ^") != "" || row == "" {
 					r.Fatalf("neither text nor carets: %q", row)
 				}
@@ -88,5 +90,28 @@ func TestCallInFull(t *testing.T) {
 	script := inFull(tool.Call{Name: "run_command", Arguments: `{"command":["sh","-c","set -e\nls"]}`})
 	if got := script.Whole(""); got != "?? run_command\n   command:\n   - sh\n   - -c\n   -\n   | set -e\n   | ls\n" {
 		t.Errorf("a short script is not shown as lines: %q", got)
+	}
+}
+
+// A broken line shows whether a blank stood where it is broken, and words stay whole: rm -rf / tmp must
+// not look like rm -rf /tmp.
+func TestBrokenLinesKeepBlanks(t *testing.T) {
+	rows := func(text string) string {
+		s := Shown{}
+		s.Add("   ", text, "")
+		return strings.Join(s.Rows(31, Unmarked), "\n")
+	}
+	long := strings.Repeat("x", 40)
+	for text, want := range map[string]string{
+		"allows itself calls of fetch in /w, without asking you": "   allows itself calls of\n   ⋮␣fetch in /w, without\n   ⋮␣asking you",
+		"run: cp one two; rm -rf / tmp/all":                      "   run: cp one two; rm -rf /\n   ⋮␣tmp/all",
+		"run: cp one two; rm -rf /tmp/all":                       "   run: cp one two; rm -rf\n   ⋮␣/tmp/all",
+		"run: cp one two; rm -rf /a  tmp":                        "   run: cp one two; rm -rf /a\n   ⋮␣ tmp",
+		"cat " + long:                                            "   cat xxxxxxxxxxxxxxxxxxxxxxx\n   ⋮ xxxxxxxxxxxxxxxxx",
+		"cat one and two and threefour ":                         "   cat one and two and\n   ⋮␣threefour ",
+	} {
+		if got := rows(text); got != want {
+			t.Errorf("%q:\n%s\nwant\n%s", text, got, want)
+		}
 	}
 }

@@ -28,8 +28,8 @@ type Shown struct {
 	Lines []Line // of the arguments, unless the title contains them
 }
 
-// Line is a line of arguments. Its mark precedes every part of a broken line,
-// so that no text can look like output of the program. Words are the parts of it that a
+// Line is a line of arguments. Its mark, or one of a broken line, precedes every row of it, so
+// that no text can look like output of the program. Words are the parts of it that a
 // change made different.
 type Line struct {
 	Mark, Text, colour string
@@ -241,13 +241,10 @@ func (s *Shown) Rows(columns int, as Look) (rows []string) {
 }
 
 func (l Line) rows(columns int, as Look) (rows []string) {
-	mark, at := l.Mark, 0
-	for first := true; first || at < len(l.Text); first = false {
-		if !first {
-			mark = "   ⋮ "
-		}
-		part := head(l.Text[at:], max(10, columns-ColumnsOf(mark)-1))
-		end := at + len(part)
+	mark := l.Mark
+	for at := 0; ; {
+		end, next := cut(l.Text, at, max(10, columns-ColumnsOf(mark)-1))
+		part := l.Text[at:end]
 		if as == Coloured {
 			part = painted(l.Text, l.colour, l.words, at, end)
 		}
@@ -255,9 +252,36 @@ func (l Line) rows(columns int, as Look) (rows []string) {
 		if carets := caretsBelow(l.Text, l.words, at, end); as == Underlined && carets != "" {
 			rows = append(rows, strings.Repeat(" ", ColumnsOf(mark))+carets)
 		}
-		at = end
+		if next == len(l.Text) && next == end {
+			return rows
+		}
+		mark, at = withinWord, next
+		if next > end {
+			mark = afterBlank
+		}
 	}
-	return rows
+}
+
+// The marks before the rest of a broken line say whether a blank stood at the break: without them,
+// "rm -rf / tmp" would look like "rm -rf /tmp".
+const (
+	withinWord = "   ⋮ "
+	afterBlank = "   ⋮␣"
+)
+
+// cut returns where a row of a text ends that begins at a place, and where the next one begins: behind
+// a blank, or within a word that takes half a row or more.
+func cut(text string, at, columns int) (end, next int) {
+	end = at + len(head(text[at:], columns))
+	if end == len(text) {
+		return end, end
+	}
+	for i := end; i > at && ColumnsOf(text[at:i]) >= columns/2; i-- {
+		if text[i] == ' ' && text[i-1] != ' ' { // no row ends with a blank, which nobody would see
+			return i, i + 1
+		}
+	}
+	return end, end
 }
 
 // head returns the beginning of a text that fits into the given columns.
