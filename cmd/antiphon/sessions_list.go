@@ -9,8 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -135,38 +138,118 @@ func (f *storeFlag) unread(env environment, k keeper) bool {
 // tableBlock is the number of lines of a table with the same column widths.
 const tableBlock = 500
 
+// sessionRow is a row of a list of sessions.
+type sessionRow [6]string
+
+// The columns of a list of sessions.
+const (
+	columnName = iota
+	columnID
+	columnEntries
+	columnUpdated
+	columnFile
+	columnTitle
+)
+
 // table prints sessions for people, or the text nothing. unread means that titles
 // are encrypted.
 func (c *sessionsCommand) table(std stdio, infos iter.Seq2[session.Info, error], nothing string, unread bool) error {
-	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+	rows := []sessionRow{{"NAME", "ID", "ENTRIES", "UPDATED", "FILE", "TITLE"}}
 	n := 0
 	for info, err := range infos {
 		if err != nil {
-			return errors.Join(w.Flush(), err)
-		}
-		if n == 0 {
-			fmt.Fprintln(w, "NAME\tID\tENTRIES\tUPDATED\tFILE\tTITLE")
+			return errors.Join(printSessions(std.out, rows), err)
 		}
 		title := show.Shorten(c.hide(info.Title), 40)
 		if unread {
 			title = "(encrypted)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", cmp.Or(show.Printable(info.Name), "-"), info.ID, info.Entries,
-			when(info.Updated), cmp.Or(show.Shorten(info.Path, 60), "-"), title+show.Printable(specials(info)))
+		rows = append(rows, sessionRow{cmp.Or(show.Printable(info.Name), "-"), info.ID, strconv.FormatInt(info.Entries, 10),
+			when(info.Updated), cmp.Or(info.Path, "-"), title + show.Printable(specials(info))})
 		if n++; n%tableBlock == 0 {
-			if err := w.Flush(); err != nil {
+			if err := printSessions(std.out, rows); err != nil {
 				return err
 			}
+			rows = nil
 		}
 	}
-	err := w.Flush()
-	switch {
-	case n == 0:
+	if n == 0 {
 		fmt.Fprintln(std.err, "antiphon: "+nothing)
-	case unread:
+		return nil
+	}
+	err := printSessions(std.out, rows)
+	if unread {
 		fmt.Fprintln(std.err, "antiphon: the store is encrypted; to see titles and texts, give its key: --store-key WHERE, or $ANTIPHON_STORE_KEY")
 	}
 	return err
+}
+
+// printSessions prints a part of a list of sessions. On a terminal it fits the width.
+func printSessions(out io.Writer, rows []sessionRow) error {
+	if show.IsTerminal(out) {
+		_, err := io.WriteString(out, fitSessions(rows, show.WidthOf(out)))
+		return err
+	}
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		r[columnFile] = show.Shorten(r[columnFile], 60)
+		fmt.Fprintln(w, strings.Join(r[:], "\t"))
+	}
+	return w.Flush()
+}
+
+// leastTitle is how many columns a title takes before another column is left out.
+const leastTitle = 24
+
+// fitSessions returns sessions with a line for each: what a command takes as its name, whole, and as much
+// of the rest as so many columns hold.
+func fitSessions(rows []sessionRow, columns int) string {
+	rows = slices.Clone(rows)
+	named := map[string]int{"-": 2}
+	for _, r := range rows {
+		named[r[columnName]]++
+	}
+	for i := range rows {
+		r := &rows[i]
+		if named[r[columnName]] > 1 {
+			r[columnName] = r[columnID]
+		}
+		r[columnFile] = show.Printable(filepath.Base(r[columnFile]))
+	}
+	width := func(column int) (w int) {
+		for _, r := range rows {
+			w = max(w, show.ColumnsOf(r[column]))
+		}
+		return w
+	}
+	room := columns - 1 - width(columnName)
+	shown := map[int]bool{columnName: true}
+	for _, column := range []int{columnTitle, columnUpdated, columnFile, columnEntries, columnID} {
+		needs := 2 + width(column)
+		if column == columnTitle {
+			needs = min(needs, 2+leastTitle)
+		}
+		if shown[column] = needs <= room; shown[column] {
+			room -= needs
+		}
+	}
+	title := room + min(width(columnTitle), leastTitle)
+	var b strings.Builder
+	for _, r := range rows {
+		gap := 0
+		for column, text := range r {
+			if !shown[column] {
+				continue
+			}
+			if column == columnTitle {
+				text = fitted(text, title)
+			}
+			b.WriteString(strings.Repeat(" ", gap) + text)
+			gap = width(column) - show.ColumnsOf(text) + 2
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 // searchCommand is antiphon sessions search.
