@@ -22,12 +22,13 @@ import (
 // attached is a terminal that shows a session which another process runs. What the person
 // types is delivered to that run, and so are their answers about calls. J2
 type attached struct {
-	std   stdio
-	who   *person.Person
-	store keeper // nil if the session is at a server
-	src   source
-	info  session.Info
-	show  *show.Printer
+	std    stdio
+	who    *person.Person
+	store  keeper // nil if the session is at a server
+	src    source
+	info   session.Info
+	show   *show.Printer
+	screen *show.Screen // nil if there is no status line
 
 	shown    int64                   // the number of the last entry that was shown
 	began    bool                    // a run is under way, as far as passes was told
@@ -78,7 +79,7 @@ func (c *runCommand) attach(ctx context.Context, std stdio, env environment, who
 	p.Look = show.LookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)
 	src := &stored{in: store, id: info.ID, audit: log, from: "run"}
-	a := &attached{verdict: func(s session.Stopped) error { return c.verdict(s, unapproved{}) }, std: std, who: who, store: store, src: src, info: info, show: p, asked: map[string]bool{}}
+	a := &attached{verdict: func(s session.Stopped) error { return c.verdict(s, unapproved{}) }, std: std, who: who, store: store, src: src, info: info, show: p, screen: c.screen, asked: map[string]bool{}}
 	fmt.Fprintf(std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, and Ctrl-C leaves it running\n", show.Printable(info.ID), show.Printable(holderOf(busy)))
 	if c.Prompt == "-" { // standard input is the terminal, where the person goes on
 		c.Prompt = ""
@@ -173,6 +174,7 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 		}
 	}()
 	typed := a.who.Typed()
+	a.screen.TypedBelow()
 	look := time.NewTicker(lookAfter)
 	defer look.Stop()
 	for {
@@ -194,10 +196,11 @@ func (a *attached) follow(ctx context.Context, s *session.Session) error {
 			}
 			look.Reset(lookAfter)
 		case line, open := <-typed:
-			switch {
-			case !open:
+			if !open {
 				return a.left(ctx, nil)
-			case line != "":
+			}
+			a.screen.Entered(line)
+			if line != "" {
 				if err := a.say(ctx, item.User(line)); err != nil {
 					return err
 				}

@@ -317,7 +317,7 @@ func (c *runCommand) converse(ctx context.Context, std stdio, env environment, h
 // play runs the agent and shows its events.
 func (c *runCommand) play(ctx context.Context, std stdio, env environment, h *host.Host, a *agent.Agent, prompt asked) error {
 	p := show.NewPrinter(std.out, std.err, env)
-	p.Waits, p.Quiet, p.Whole, p.Mute = c.screen, c.Quiet, c.ShowOutput, c.Schema != ""
+	p.Waits, p.Quiet, p.Whole, p.Mute, p.Hears = c.screen, c.Quiet, c.ShowOutput, c.Schema != "", true
 	p.Colour = p.Colour && !c.Plain
 	p.Look = show.LookOf(p.Colour, c.Plain || env["TERM"] == "dumb")
 	c.depicts(ctx, std, env, p)

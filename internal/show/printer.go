@@ -36,6 +36,7 @@ type Options struct {
 	Whole   bool                   // show tool outputs in full
 	Folds   bool                   // only the beginning of reasoning is printed
 	Again   bool                   // what is printed happened before
+	Hears   bool                   // print what others say to the run
 	Over    bool                   // nobody else says why a run ended
 	Mute    bool                   // do not print the model's text
 	All     bool                   // in a log: also entries that only the loop needs
@@ -50,22 +51,23 @@ type Printer struct {
 	Options
 	began time.Time
 
-	heard                      // of the session itself
-	inner    map[string]*heard // of subagents, by session
-	returned map[string]agent.Progress
-	thought  string           // reasoning whose line has not ended
-	thoughts int              // lines of reasoning
-	midLine  bool             // the text on standard output has not ended its line
-	spoke    bool             // the current message streamed text
-	part     int              // index of that part
-	refused  map[string]bool  // calls whose refusal was printed
-	calling  map[string]bool  // calls whose start was printed, and which go on
-	beside   bool             // two of them went on at once
-	failed   int              // calls that ran and failed
-	remark   string           // a remark on the last turn, printed if another turn follows
-	differs  *session.Noticed // the message whose text differs from the printed one
-	missing  *session.Noticed // the message missing at the reply's end
-	totals   agent.Totals     // of the run
+	heard                       // of the session itself
+	inner     map[string]*heard // of subagents, by session
+	returned  map[string]agent.Progress
+	thought   string           // reasoning whose line has not ended
+	thoughts  int              // lines of reasoning
+	midLine   bool             // the text on standard output has not ended its line
+	spoke     bool             // the current message streamed text
+	part      int              // index of that part
+	refused   map[string]bool  // calls whose refusal was printed
+	calling   map[string]bool  // calls whose start was printed, and which go on
+	beside    bool             // two of them went on at once
+	failed    int              // calls that ran and failed
+	delivered int              // entries that follow of a delivery
+	remark    string           // a remark on the last turn, printed if another turn follows
+	differs   *session.Noticed // the message whose text differs from the printed one
+	missing   *session.Noticed // the message missing at the reply's end
+	totals    agent.Totals     // of the run
 
 	rows    bool           // print a log in rows
 	full    bool           // with full texts
@@ -180,6 +182,7 @@ func (p *Printer) progress(ev agent.Progress) {
 // Entry prints an entry. In a log, entries that only a run needs are counted instead.
 func (p *Printer) Entry(e session.Entry) {
 	before := p.lines
+	defer func() { p.delivered = max(0, p.delivered-1) }()
 	call, changed := p.Calls.Add(e), p.Setup.Apply(e.Body)
 	if call == nil {
 		call = new(agent.KnownCall)
@@ -210,6 +213,9 @@ func (p *Printer) said(e session.Entry, call *agent.KnownCall) {
 	switch b := e.Body.(type) {
 	case session.InputItem:
 		p.itemRow(e.Seq, b.Item, "")
+		if m, err := item.As[item.Message](b.Item); err == nil && p.Hears && p.delivered > 0 && !b.Own {
+			p.Tell(Dim, "<< %s", p.Short(m.Content.Display(), 1000))
+		}
 	case session.OutputItem:
 		if p.rows {
 			p.receivedRow(e.Seq, b)
@@ -358,6 +364,7 @@ func (p *Printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 		if b.Problem != "" {
 			text += ", without effect: " + b.Problem
 		}
+		p.delivered = b.Entries + 1
 		p.Row(e.Seq, Dim, "delivered", text)
 		p.Note(Dim, "-- delivered %s", p.Short(text, 300))
 	case session.Superseded:

@@ -35,6 +35,8 @@ type Screen struct {
 	waits []wait
 	drawn []int // columns of each of the current status lines
 	mid   bool  // the cursor is within a line
+	typed bool  // a person types lines at any time: below the status lines, which stay as they are
+	stale bool  // the waits differ from those that are drawn
 	wrote time.Time
 	told  time.Time // time of the last plain line
 	quit  chan struct{}
@@ -91,6 +93,34 @@ func NewScreen(out, err io.Writer, env host.Environment, plain bool) (s *Screen,
 
 // Look returns how the screen marks changed words.
 func (s *Screen) Look() Look { return LookOf(s.colour, s.plain) }
+
+// TypedBelow is called when a person may type lines at any time. The status lines are then drawn above the
+// line on which they type, and again only for other waits: what they type stays readable.
+func (s *Screen) TypedBelow() {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.erase()
+	s.typed = true
+}
+
+// Entered removes the status lines above a line that was typed below them, and leaves the line.
+func (s *Screen) Entered(line string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.drawn) == 0 {
+		return
+	}
+	s.drawn = append(s.drawn, ColumnsOf(line))
+	s.erase()
+	fmt.Fprintln(s.to, Visible(line))
+	s.wrote = time.Now()
+}
 
 // Columns returns the width of the screen.
 func (s *Screen) Columns() int {
@@ -173,6 +203,7 @@ func (s *Screen) Wait(key, what string) {
 	defer s.mu.Unlock()
 	s.drop(key)
 	s.waits = append(s.waits, wait{key: key, what: what, began: time.Now()})
+	s.stale = true
 }
 
 // Done ends a wait.
@@ -186,7 +217,9 @@ func (s *Screen) Done(key string) {
 }
 
 func (s *Screen) drop(key string) {
+	before := len(s.waits)
 	s.waits = slices.DeleteFunc(s.waits, func(w wait) bool { return w.key == key })
+	s.stale = s.stale || len(s.waits) < before
 }
 
 // Last stores the last output line of a wait.
@@ -231,6 +264,10 @@ func (s *Screen) draw(now time.Time) {
 		}
 		return
 	}
+	if s.typed && len(s.drawn) > 0 && !s.stale {
+		return
+	}
+	s.stale = false
 	columns, rows := s.size()
 	hidden := max(0, len(s.waits)-max(1, min(mostWaits, rows/3)))
 	s.erase()
@@ -240,14 +277,30 @@ func (s *Screen) draw(now time.Time) {
 		if i == 0 {
 			more = hidden
 		}
-		line := fitted("… "+w.line(now, more), columns-1)
+		line := "… " + w.line(now, more)
+		if s.typed {
+			line = "… " + w.since(more)
+		}
+		line = fitted(line, columns-1)
 		s.drawn = append(s.drawn, ColumnsOf(line))
 		if s.colour {
 			line = "\x1b[2m" + line + "\x1b[0m"
 		}
 		text = append(text, line)
 	}
+	if s.typed {
+		text = append(text, "") // where the cursor is
+	}
 	fmt.Fprint(s.to, strings.Join(text, "\n"))
+}
+
+// since says what is waited for since when, which stays true.
+func (w *wait) since(more int) string {
+	line := fmt.Sprintf("%s, since %s", Visible(w.what), w.began.Format(time.TimeOnly))
+	if more > 0 {
+		line += fmt.Sprintf(" (and %d more)", more)
+	}
+	return line
 }
 
 // line says what is waited for and for how long, and how many others are not shown.
@@ -277,6 +330,9 @@ func (s *Screen) erase() {
 	}
 	columns, _ := s.size()
 	rows := -1
+	if s.typed {
+		rows = 0
+	}
 	for _, drawn := range s.drawn {
 		rows += 1 + max(0, drawn-1)/max(1, columns)
 	}

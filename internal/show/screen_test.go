@@ -47,3 +47,46 @@ func TestStatusLines(t *testing.T) {
 		}
 	}
 }
+
+// What a person types at any time stands on a line of its own below the status lines, which stay as they
+// are until something else is waited for. When it is entered, the lines above it go, and it stays.
+func TestStatusLinesAboveTyping(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "screen"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	at := int64(0)
+	wrote := func() string {
+		b := make([]byte, 1000)
+		n, _ := file.ReadAt(b, at)
+		at += int64(n)
+		return string(b[:n])
+	}
+	s := &Screen{to: file, size: func() (int, int) { return 20, 24 }}
+	s.TypedBelow()
+	s.Wait("a", "model")
+	began := time.Date(2026, 3, 1, 14, 5, 6, 0, time.Local)
+	s.waits[0].began = began
+	later := began.Add(time.Hour)
+	want := func(what, text string) {
+		t.Helper()
+		if got := wrote(); got != text {
+			t.Errorf("%s: %q, want %q", what, got, text)
+		}
+	}
+	s.draw(later)
+	want("a wait", "… model, since 14:…\n")
+	s.draw(later.Add(time.Second))
+	want("the same wait, later", "")
+	s.Entered("a line of 26 columns there")
+	want("a line is entered", "\x1b[3A\r\x1b[Ja line of 26 columns there\n")
+	s.Entered("without a status line")
+	want("a line without a status line", "")
+	s.draw(time.Now().Add(time.Hour))
+	want("the wait again", "… model, since 14:…\n")
+	s.Wait("b", "call")
+	s.waits[1].began = began
+	s.draw(time.Now().Add(time.Hour))
+	want("another wait", "\x1b[1A\r\x1b[J… model, since 14:…\n… call, since 14:0…\n")
+}
