@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -188,7 +189,7 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment, co
 		list = append(list, info)
 	}
 	for i, info := range list {
-		begin, end := fmt.Sprintf("%3d. %s  %s  ", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID))), busyWith(ctx, k, info)
+		begin, end := fmt.Sprintf("%3d. %s  %s  ", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID))), attach.Busy(ctx, k, info)
 		room := min(60, max(10, columns-1-show.ColumnsOf(begin+end)))
 		fmt.Fprintln(std.err, begin+fitted(show.Visible(env.Hide(info.Title)), room)+end)
 	}

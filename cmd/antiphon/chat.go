@@ -22,6 +22,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
@@ -102,7 +103,7 @@ func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own 
 		return usage(errors.New("--attach shows a session of another process: -s, -f, --effort and --temperature cannot be used with it"))
 	}
 	c.Plain = c.Plain || env["ANTIPHON_PLAIN"] != "" || env["TERM"] == "dumb"
-	if isAddress(c.Attach) {
+	if attach.IsAddress(c.Attach) {
 		return c.runRemote(ctx, std, env, in, out)
 	}
 	var attach session.Info
@@ -359,7 +360,7 @@ func (t *dialogue) begin(ctx context.Context) error {
 		if visits = errors.Is(err, session.ErrBusy) && t.found.ID != ""; !visits {
 			break
 		}
-		busy, err = holderOf(err), nil
+		busy, err = attach.HolderOf(err), nil
 	}
 	if err != nil && opening.Err() != nil && ctx.Err() == nil {
 		return io.EOF
@@ -541,7 +542,7 @@ func (t *dialogue) close() error {
 	t.here.Store(nil)
 	var err error
 	if t.taken != "" && !host.Unanswered(h.Session) {
-		err = answeredHere(context.Background(), h.Store, h.Session.ID(), t.taken)
+		err = attach.AnsweredHere(context.Background(), h.Store, h.Session.ID(), t.taken)
 		t.taken = ""
 	}
 	return errors.Join(err, h.Close())

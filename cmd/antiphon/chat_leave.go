@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
@@ -111,7 +112,7 @@ func (t *dialogue) handOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	run := underWay(s)
+	run := attach.UnderWay(s)
 	if run == 0 {
 		return errors.New("nothing is under way that workers could go on with; Ctrl-D leaves, and all is kept")
 	}
@@ -177,7 +178,7 @@ func (t *dialogue) Ask(ctx context.Context, q toolkit.Question) (string, error) 
 		t.waiting.asked(-1)
 		return "", ctx.Err()
 	}
-	return "", &tool.NotYet{Reason: personsAnswer}
+	return "", &tool.NotYet{Reason: attach.PersonsAnswer}
 }
 
 // openQuestions are the questions of the model that wait for an answer. When the terminal is gone, they stay open, and the
@@ -242,7 +243,7 @@ func (o *openQuestions) kept(of string, body session.Body) {
 		}
 		o.begun[of] = true
 	case session.Paused:
-		if b.Session == "" && b.Reason == personsAnswer {
+		if b.Session == "" && b.Reason == attach.PersonsAnswer {
 			o.n--
 			o.wait(of)
 		} else if o.waits[b.Session] {
@@ -293,7 +294,7 @@ func (t *dialogue) stopSubagent(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	run := underWay(s)
+	run := attach.UnderWay(s)
 	if run == 0 {
 		return nil
 	}
@@ -301,9 +302,6 @@ func (t *dialogue) stopSubagent(ctx context.Context, id string) error {
 	_, err = s.Deliver(ctx, d)
 	return err
 }
-
-// personsAnswer is what a question of the model waits for.
-const personsAnswer = "the answer of a person"
 
 // handed waits until a terminal that is gone has left the work to workers, and reports whether it has.
 // A question that is open then is theirs.

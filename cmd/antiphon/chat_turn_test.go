@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
@@ -268,7 +269,7 @@ func TestLostBeforeSubagent(t *testing.T) {
 	if !o.lost(func(one string) { stopped <- one }, func() {}) {
 		t.Fatal("no question is open")
 	}
-	o.kept("s/1", session.Paused{CallID: "q", Reason: personsAnswer})
+	o.kept("s/1", session.Paused{CallID: "q", Reason: attach.PersonsAnswer})
 	if _, there := o.owners["s/2"]; !there {
 		t.Error("it is forgotten before it begins")
 	}

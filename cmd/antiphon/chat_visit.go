@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
-	"github.com/antiphon-go/antiphon/worker"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // This file is about conversations that run elsewhere: a chat shows a session that another
@@ -28,9 +29,10 @@ import (
 
 // visitor is a chat at a session that another process runs.
 type visitor struct {
-	*attached
+	*attach.View
 	t     *dialogue
-	there *remote // the session is at a server; nil if it is in a store
+	store store.Store    // nil if the session is at a server
+	there *attach.Remote // nil if it is in a store
 
 	working func()    // ends what the terminal shows of the work; nil if none is under way
 	since   time.Time // when the session was last seen to be somebody's
@@ -42,32 +44,30 @@ const settles = 20 * time.Second
 // visit shows the session until nobody runs it any more. It returns [io.EOF] if the person
 // leaves. With moved, whoever the session was given to may need a moment to take it.
 func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, moved bool) (err error) {
-	store, err := t.run.open(ctx, t.env, false)
+	in, err := t.run.open(ctx, t.env, false)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer func() { err = errors.Join(err, in.Close()) }()
 	log, err := auditLog(t.env)
 	if err != nil {
 		return err
 	}
-	s, err := session.Open(ctx, store, info.ID)
+	s, err := session.Open(ctx, in, info.ID)
 	if err != nil {
 		return err
 	}
 	t.info, t.spoke = info, true
 	t.cfg.Session, t.cfg.Last = info.ID, false
 	t.printer(slices.Values(s.Log()[:0]))
-	src := &stored{in: store, id: info.ID, audit: log, from: "chat"}
+	src := &attach.Stored{In: in, ID: info.ID, Audit: log, From: "chat"}
 	t.print.Over = true
-	v := &visitor{t: t, attached: &attached{std: t.std, who: t.who, store: store, src: src, info: info, show: t.print, asked: map[string]bool{}}}
-	if err := v.begin(ctx, s.Log()); err != nil {
-		return err
-	}
+	v := &visitor{t: t, store: in, View: &attach.View{Err: t.std.err, Who: t.who, Src: src, Info: info, Show: t.print}}
+	v.Begin(s.Log())
 	if moved {
 		v.since = time.Now()
 	}
-	v.counted(s.Log()[:v.shown], !moved)
+	v.counted(s.Log()[:v.Shown], !moved)
 	switch over, err := v.over(ctx); {
 	case err != nil:
 		return err
@@ -77,9 +77,9 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	}
 	who := cmp.Or(holder, "another process, or a worker soon,")
 	fmt.Fprintf(t.std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", show.Printable(t.name()), show.Printable(who))
-	if underWay(s) > 0 {
+	if attach.UnderWay(s) > 0 {
 		v.works(ctx)
-	} else if v.asks, err = agent.PendingApprovals(ctx, s); err != nil {
+	} else if v.Asks, err = agent.PendingApprovals(ctx, s); err != nil {
 		return err
 	}
 	defer v.rests()
@@ -108,8 +108,8 @@ func (v *visitor) works(ctx context.Context) {
 		return
 	}
 	stop := func() {
-		if err := v.src.stop(ctx); err != nil {
-			fmt.Fprintln(v.std.err, "!! "+show.Printable(v.t.env.Hide(err.Error())))
+		if err := v.Src.Stop(ctx); err != nil {
+			fmt.Fprintln(v.Err, "!! "+show.Printable(v.t.env.Hide(err.Error())))
 		}
 	}
 	v.working = v.t.face.watching(func() { go stop() }, func(text string) error {
@@ -123,7 +123,7 @@ func (v *visitor) steer(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	return v.src.say(ctx, false, said...)
+	return v.Src.Say(ctx, false, said...)
 }
 
 func (v *visitor) rests() {
@@ -157,7 +157,7 @@ func (v *visitor) stay(ctx context.Context) error {
 	})
 	reading.Go(func() {
 		defer close(entries)
-		for ev, err := range v.src.watch(watching, v.info.ID, v.shown) {
+		for ev, err := range v.Src.Watch(watching, v.Info.ID, v.Shown) {
 			if failed = err; err != nil {
 				return
 			}
@@ -170,10 +170,10 @@ func (v *visitor) stay(ctx context.Context) error {
 	})
 	defer reading.Wait()
 	defer end()
-	look := time.NewTicker(lookAfter)
+	look := time.NewTicker(attach.LookAfter)
 	defer look.Stop()
 	for {
-		if err := v.askNext(ctx); errors.Is(err, agent.ErrNobody) || ctx.Err() != nil {
+		if err := v.AskNext(ctx); errors.Is(err, agent.ErrNobody) || ctx.Err() != nil {
 			return v.leave(ctx)
 		} else if err != nil {
 			return err
@@ -206,7 +206,7 @@ func (v *visitor) stay(ctx context.Context) error {
 
 // leave says that the session stays where it is.
 func (v *visitor) leave(ctx context.Context) error {
-	v.show.EndLine()
+	v.Show.EndLine()
 	v.t.left = true
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -218,7 +218,7 @@ func (v *visitor) leave(ctx context.Context) error {
 func (v *visitor) happened(ctx context.Context, ev agent.Event) error {
 	e, ok := ev.(agent.Recorded)
 	if !ok {
-		return v.take(ev)
+		return v.Take(ev)
 	}
 	v.since = time.Time{}
 	switch e.Body.(type) {
@@ -227,8 +227,8 @@ func (v *visitor) happened(ctx context.Context, ev agent.Event) error {
 	case session.Stopped:
 		v.rests()
 	}
-	err := v.take(e)
-	v.stopped = nil
+	err := v.Take(e)
+	v.Stopped = nil
 	switch e.Body.(type) {
 	case session.OutputItem, session.TurnEnded:
 		v.t.face.endText()
@@ -264,7 +264,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
 			return false, nil
 		}
-		err = v.src.say(ctx, true, said...)
+		err = v.Src.Say(ctx, true, said...)
 		if kept = err == nil; kept {
 			t.run.System, t.run.parts = "", nil
 		}
@@ -273,7 +273,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			fmt.Fprintln(t.std.err, "!! "+show.Printable(refused.Message))
 		case err != nil:
 			return false, err
-		case v.there != nil && v.there.rests():
+		case v.there != nil && v.there.Rests():
 			fmt.Fprintln(t.std.err, "   (said: nobody runs the session now, so it waits for its next run)")
 		default:
 			fmt.Fprintln(t.std.err, "   (said: it is answered when what is under way is done)")
@@ -316,18 +316,17 @@ func (v *visitor) takeOver(ctx context.Context) error {
 	defer stop()
 	v.rests()
 	defer v.t.face.working(stop, nil)()
-	all := &sessionsCommand{storeFlag: v.t.chat.storeFlag, hide: v.t.env.Hider()}
-	m := mover{std: v.t.listed(), all: all, store: v.store, info: v.info, from: "chat", why: why}
-	if err := m.free(waiting, false); err != nil {
+	m := attach.Mover{Err: v.t.std.err, Hide: v.t.env.Hider(), Store: v.store, Info: v.Info, From: "chat", Why: why}
+	if err := m.Free(waiting, false); err != nil {
 		return err
 	}
 	v.t.taken = why
-	return setAside(ctx, v.store, v.info.ID, why)
+	return attach.SetAside(ctx, v.store, v.Info.ID, why)
 }
 
 // over reports whether nobody runs the session, and no worker will by itself.
 func (v *visitor) over(ctx context.Context) (bool, error) {
-	gone, err := v.look(ctx)
+	gone, err := v.Look(ctx)
 	if !gone || err != nil {
 		return false, err
 	}
@@ -338,7 +337,7 @@ func (v *visitor) over(ctx context.Context) (bool, error) {
 	if !ok {
 		return true, nil
 	}
-	w, err := q.Work(ctx, v.info.ID)
+	w, err := q.Work(ctx, v.Info.ID)
 	if errors.Is(err, session.ErrNotFound) {
 		return true, nil
 	}
@@ -402,52 +401,4 @@ func (t *dialogue) arrived(ctx context.Context) (input bool) {
 		t.tried[d.Key] = true
 	}
 	return input
-}
-
-// busyWith says what happens to a session now, for lists: "" if nothing does.
-func busyWith(ctx context.Context, k keeper, info session.Info) string {
-	if q, ok := k.(queue.Queue); ok {
-		if w, err := q.Work(ctx, info.ID); err == nil && w.State != queue.Done {
-			return " (" + show.Shorten(show.Visible(worker.Waits(w, time.Now())), 80) + ")"
-		}
-	}
-	unlock, err := k.Lock(ctx, info.ID)
-	if err == nil {
-		_ = unlock()
-		if waitsForPerson(ctx, k, info) {
-			return " (waits for you)"
-		}
-		return ""
-	}
-	if !errors.Is(err, session.ErrBusy) {
-		return ""
-	}
-	if s, err := session.Open(ctx, k, info.ID); err == nil {
-		switch pending, err := agent.PendingApprovals(ctx, s); {
-		case err == nil && len(pending) > 0:
-			return " (waits for you, elsewhere)"
-		case underWay(s) > 0:
-			return " (runs elsewhere)"
-		}
-	}
-	return " (open elsewhere)"
-}
-
-// waitsForPerson reports whether the last run of a session has ended because a call waits for an approval, or a question
-// of the model for an answer. It reads only the end of the log.
-func waitsForPerson(ctx context.Context, k keeper, info session.Info) (waits bool) {
-	const end = 16 // entries
-	for e, err := range k.Load(ctx, info.ID, max(0, info.Entries-end)) {
-		if err != nil {
-			return false
-		}
-		switch b := e.Body.(type) {
-		case session.RunStarted:
-			waits = false
-		case session.Stopped:
-			why := agent.StopReason(b.Why)
-			waits = why == agent.StopApprovalPending || why == agent.StopNotYet && strings.Contains(b.Detail, personsAnswer)
-		}
-	}
-	return waits
 }

@@ -11,10 +11,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
@@ -73,7 +73,7 @@ func (f *deliverFlags) deliver(ctx context.Context, std stdio, all *sessionsComm
 	if err != nil {
 		return err
 	}
-	if parked && underWay(s) == 0 {
+	if parked && attach.UnderWay(s) == 0 {
 		value.Parked = row.work.Reason
 		return all.told(std, value, "%s: %s waits as delivery %d in the session, whose work is parked: %s%s", info.ID, what, receipt.Number, show.Printable(all.hide(row.work.Reason)), parkedHint(&row))
 	}
@@ -212,7 +212,7 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 		var done []answeredCall
 		for _, p := range pending {
 			d, err := c.decide(ctx, std, asked, store, p)
-			if errors.Is(err, errAnswered) {
+			if errors.Is(err, attach.ErrAnswered) {
 				continue
 			}
 			if err != nil {
@@ -293,7 +293,7 @@ func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person.Pe
 		if !show.IsTerminal(std.in) {
 			return d, usage(fmt.Errorf("there is no terminal to ask at: name the calls, such as antiphon sessions approve %s %s", quoted(c.Session), quoted(p.CallID)))
 		}
-		d, err = askBeside(ctx, asked, &stored{in: store, id: p.Session}, p)
+		d, err = attach.Ask(ctx, asked, &attach.Stored{In: store, ID: p.Session}, p)
 	}
 	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, person.AccountName(), fromApprove
 	return d, err
@@ -301,70 +301,3 @@ func (c *approveCommand) decide(ctx context.Context, std stdio, asked *person.Pe
 
 // fromApprove is how answers were given, for those who read the log.
 const fromApprove = "sessions approve"
-
-var (
-	// errAnswered means that somebody else answered a question first, or that it is not
-	// asked any more. The person was told.
-	errAnswered = errors.New("the question is answered")
-	errNotAsked = errors.New("the call does not wait any more")
-)
-
-// askBeside asks the person about a call that the run of another process may be asking
-// about too. The question ends when another answer is in the log.
-func askBeside(ctx context.Context, who *person.Person, src source, p agent.PendingApproval) (d agent.Decision, err error) {
-	log, err := src.entries(ctx, p.Session)
-	if err != nil {
-		return d, err
-	}
-	asking, end := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer end(nil)
-	watching.Go(func() { end(answerTo(asking, src, log, p)) })
-	call := tool.Call{ID: p.CallID, Name: p.Tool, Arguments: p.Arguments, Custom: p.Custom}
-	d, err = who.Approve(asking, agent.ApprovalRequest{Session: p.Session, Call: call, Reason: p.Reason, Rules: p.Rules, Command: p.Command, Sandbox: p.Sandbox})
-	if err == nil || ctx.Err() != nil {
-		return d, err
-	}
-	others := new(agent.AnsweredError)
-	switch cause := context.Cause(asking); {
-	case errors.As(cause, &others):
-		return d, errAnswered
-	case errors.Is(cause, errNotAsked):
-		who.Tell(errNotAsked.Error())
-		return d, errAnswered
-	}
-	return d, err
-}
-
-// answerTo waits for an answer about a call in the log, and returns it as an
-// [agent.AnsweredError]. It returns nil if the log cannot be watched.
-func answerTo(ctx context.Context, src source, log []session.Entry, p agent.PendingApproval) error {
-	asked := int64(0) // older answers are about older questions
-	for _, e := range log {
-		if b, ok := e.Body.(session.ApprovalAsked); ok && b.CallID == p.CallID && b.Number == p.Number {
-			asked = e.Seq
-		}
-	}
-	for ev, err := range src.watch(ctx, p.Session, asked) {
-		if err != nil {
-			<-ctx.Done() // the person may answer all the same
-			return nil
-		}
-		e, ok := ev.(agent.Recorded)
-		if !ok {
-			continue
-		}
-		switch b := e.Body.(type) {
-		case session.Approval:
-			if b.CallID == p.CallID && (b.Number == 0 || b.Number == p.Number) {
-				return &agent.AnsweredError{Answer: b}
-			}
-		case session.CallOutput:
-			if b.CallID == p.CallID {
-				return errNotAsked
-			}
-		}
-	}
-	return nil
-}

@@ -6,161 +6,21 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 
-	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
-	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
 )
 
-// A session moves in three steps, each of which another process finds done or not done: the
-// queue says who goes on, the run that is under way is asked to end, and the one that goes on
-// locks the session. The lock alone decides who runs it. The request to end names the run,
-// so that it ends no other one if this run has died before it read the request.
-
 // moveFlags are common to the commands that move a session.
 type moveFlags struct {
 	Now bool `help:"End the calls that run, instead of waiting for them. Their outcome is not known then."`
-}
-
-// mover asks the run of a session to end, because the session goes on elsewhere.
-type mover struct {
-	moveFlags
-	std   stdio
-	all   *sessionsCommand
-	store keeper
-	info  session.Info
-	from  string // the command
-	why   string // for those who read the log, and for the terminal that loses the run
-}
-
-// free asks the process that runs the session to end its run, and waits until none does. With once, it
-// returns when the first such run has ended, also if somebody else runs it by then.
-func (m *mover) free(ctx context.Context, once bool) error {
-	asked := int64(0) // the run that was asked
-	for {
-		unlock, err := m.store.Lock(ctx, m.info.ID)
-		if err == nil {
-			return unlock()
-		}
-		if !errors.Is(err, session.ErrBusy) {
-			return err
-		}
-		s, err2 := session.Open(ctx, m.store, m.info.ID)
-		if err2 != nil {
-			return err2
-		}
-		run := underWay(s)
-		switch {
-		case once && asked > 0 && run != asked:
-			return nil
-		case run == 0 && asked == 0: // a chat waits for its person: it lets the session go
-			run = lastRun(s)
-		}
-		if run > 0 && run != asked {
-			if err := m.ask(ctx, s, run, holderOf(err)); err != nil {
-				return err
-			}
-			asked = run
-		}
-		if err := untilChanged(ctx, s); err != nil {
-			return err
-		}
-	}
-}
-
-// underWay returns the number of the entry that began the run which has not ended, or 0.
-func underWay(s *session.Session) (run int64) { return underWayIn(s.Entries()) }
-
-func underWayIn(log iter.Seq[session.Entry]) (run int64) {
-	for e := range log {
-		switch e.Body.(type) {
-		case session.RunStarted:
-			run = e.Seq
-		case session.Stopped:
-			run = 0
-		}
-	}
-	return run
-}
-
-// lastRun returns the number of the entry that began the last run, or 0.
-func lastRun(s *session.Session) (run int64) {
-	for e := range s.Entries() {
-		if _, ok := e.Body.(session.RunStarted); ok {
-			run = e.Seq
-		}
-	}
-	return run
-}
-
-// untilChanged waits until a run begins or ends, or for as long as a process that has died
-// may keep a lock unnoticed.
-func untilChanged(ctx context.Context, s *session.Session) error {
-	look, end := context.WithTimeout(ctx, lookAfter)
-	defer end()
-	for e, err := range s.Watch(look, int64(len(s.Log()))) {
-		if err != nil {
-			break
-		}
-		switch e.Body.(type) {
-		case session.RunStarted, session.Stopped:
-			return nil
-		}
-	}
-	<-look.Done()
-	return ctx.Err()
-}
-
-// ask delivers the request to one run, and says what it waits for or ends.
-func (m *mover) ask(ctx context.Context, s *session.Session, run int64, holder string) error {
-	d := session.Delivery{Delivered: session.Delivered{Key: rand.Text(), By: person.AccountName(), From: m.from}, Bodies: []session.Body{session.StopAsked{AfterTurn: !m.Now, Detail: m.why, Run: run}}}
-	say := func(format string, args ...any) {
-		fmt.Fprintln(m.std.err, "antiphon: "+show.Printable(m.all.hide(fmt.Sprintf(format, args...))))
-	}
-	for _, call := range running(s) {
-		if m.Now {
-			say("this call ends, and its outcome is not known: %s", call)
-		} else {
-			say("waits for the end of this call; --now ends it: %s", call)
-		}
-	}
-	if _, err := s.Deliver(ctx, d); err != nil {
-		return err
-	}
-	say("asked for the end of the run of %s, held by %s", m.info.ID, holder)
-	return nil
-}
-
-// running describes the calls that run, if the session does.
-func running(s *session.Session) (calls []string) {
-	var view session.View
-	for e := range s.Entries() {
-		view.Apply(e)
-	}
-	for _, c := range view.Open() {
-		if !c.Started || c.Lost {
-			continue
-		}
-		const most = 200
-		text := c.Item.Name()
-		if call, err := agent.CallOf(c.Item); err == nil {
-			text += " " + call.Arguments
-		}
-		if runes := []rune(text); len(runes) > most {
-			text = string(runes[:most]) + "…"
-		}
-		calls = append(calls, show.Unbroken(text))
-	}
-	return calls
 }
 
 // movable returns an error for a session that cannot go on with its agent's file.
@@ -217,8 +77,8 @@ func (c *detachCommand) Run(ctx context.Context, std stdio, env environment, all
 		if _, err := worker.Submit(ctx, worker.Job{Config: cfg, Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: true}); err != nil {
 			return err
 		}
-		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions detach", why: "handed over to workers by " + person.AccountName()}
-		if err := m.free(ctx, true); err != nil {
+		m := attach.Mover{Now: c.Now, Err: std.err, Hide: all.hide, Store: in, Info: info, From: "sessions detach", Why: "handed over to workers by " + person.AccountName()}
+		if err := m.Free(ctx, true); err != nil {
 			return err
 		}
 		return all.told(std, detached{Session: info.ID}, "%s: workers go on with it; antiphon work status %s says how it goes", info.ID, quoted(cmp.Or(info.Name, info.ID)))
@@ -240,9 +100,9 @@ func (c *takeCommand) Run(ctx context.Context, std stdio, env environment, all *
 			return err
 		}
 		taken := "taken to a terminal by " + person.AccountName()
-		m := mover{moveFlags: c.moveFlags, std: std, all: all, store: in, info: info, from: "sessions take", why: taken}
+		m := attach.Mover{Now: c.Now, Err: std.err, Hide: all.hide, Store: in, Info: info, From: "sessions take", Why: taken}
 		for {
-			if err := m.free(ctx, false); err != nil {
+			if err := m.Free(ctx, false); err != nil {
 				return err
 			}
 			run := runCommand{
@@ -251,14 +111,14 @@ func (c *takeCommand) Run(ctx context.Context, std stdio, env environment, all *
 					Session: info.ID, Owner: info.Owner, JSON: all.JSON, CompactBy: "summary", NoAttach: true,
 					storeFlag: all.storeFlag, endpointFlags: c.endpointFlags, trustFlags: c.trustFlags,
 				},
-				locked: func(ctx context.Context, _ session.Info) error { return setAside(ctx, in, info.ID, taken) },
+				locked: func(ctx context.Context, _ session.Info) error { return attach.SetAside(ctx, in, info.ID, taken) },
 			}
 			err := run.Run(ctx, std, env)
 			switch {
 			case errors.Is(err, session.ErrBusy): // a worker was faster: it is asked, too
 				continue
 			case err == nil:
-				return answeredHere(ctx, in, info.ID, taken)
+				return attach.AnsweredHere(ctx, in, info.ID, taken)
 			}
 			if errors.Is(err, errMovedOn) {
 				return err
@@ -267,38 +127,6 @@ func (c *takeCommand) Run(ctx context.Context, std stdio, env environment, all *
 			return err
 		}
 	})
-}
-
-// setAside takes a session's work from workers. The caller holds the session.
-func setAside(ctx context.Context, in keeper, id, why string) error {
-	return moveWork(ctx, in, id, queue.Parked, why, func(w queue.Work) bool {
-		return w.State != queue.Done && (w.State != queue.Parked || w.Reason != why)
-	})
-}
-
-// answeredHere says that nothing is left to do of work that was set aside.
-func answeredHere(ctx context.Context, in keeper, id, why string) error {
-	return moveWork(ctx, in, id, queue.Done, why+", and answered there", func(w queue.Work) bool { return w.State == queue.Parked && w.Reason == why })
-}
-
-// moveWork changes the state of a session's work if it has some for which that is meant.
-func moveWork(ctx context.Context, in keeper, id string, to queue.State, why string, meant func(queue.Work) bool) error {
-	q, ok := in.(queue.Queue)
-	if !ok {
-		return nil
-	}
-	for {
-		w, err := q.Work(ctx, id)
-		if errors.Is(err, session.ErrNotFound) || err == nil && !meant(w) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := q.Move(ctx, w, to, why); !errors.Is(err, queue.ErrChanged) {
-			return err
-		}
-	}
 }
 
 var errMovedOn = errors.New("the run has ended here, and the session goes on elsewhere")

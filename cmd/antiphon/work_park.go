@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
@@ -141,7 +142,7 @@ func (c *workParkCommand) others(ctx context.Context, in keeper) (list []otherRu
 		case errors.Is(err, session.ErrNotFound): // it was deleted since
 		case err != nil:
 			return nil, err
-		case underWay(one.log) > 0 && (named[id] || c.means(&one, w)):
+		case attach.UnderWay(one.log) > 0 && (named[id] || c.means(&one, w)):
 			list = append(list, one)
 		}
 	}
@@ -170,7 +171,7 @@ func (r *otherRun) stop(ctx context.Context, in keeper, reason string) error {
 	d := session.Delivery{
 		Delivered: session.Delivered{Key: rand.Text(), By: person.AccountName(), From: queue.FromPark},
 		Bodies: []session.Body{session.StopAsked{
-			Why: string(agent.StopRequested), Run: underWay(r.log), Detail: "stopped by " + person.AccountName() + " with antiphon work park" + show.Colon(reason),
+			Why: string(agent.StopRequested), Run: attach.UnderWay(r.log), Detail: "stopped by " + person.AccountName() + " with antiphon work park" + show.Colon(reason),
 		}},
 	}
 	_, err := r.log.Deliver(ctx, d)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -163,7 +164,7 @@ func TestListsSayWhyWorkWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := busyWith(t.Context(), s, info); got != tt.want {
+		if got := attach.Busy(t.Context(), s, info); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/server/sessions"
 )
@@ -85,8 +86,8 @@ func TestFilesForServers(t *testing.T) {
 	}))
 	defer server.Close()
 	d.who = person.New(strings.NewReader("n\ny\n"), screen)
-	src := &remote{client: &sessions.Client{URL: server.URL}, id: "s"}
-	v := &visitor{t: d, there: src, attached: &attached{std: d.std, src: src}}
+	src := attach.NewRemote(&sessions.Client{URL: server.URL}, sessions.Session{ID: "s"})
+	v := &visitor{t: d, there: src, View: &attach.View{Err: screen, Src: src}}
 	for _, text := range []string{"see @notes.txt @waves.png", "and @ann", "see @" + other} {
 		if _, err := v.said(t.Context(), text); err != nil || !slices.Contains(face.kept, text) {
 			t.Errorf("%s: %v, kept %q:\n%s", text, err, face.kept, screen)
@@ -107,30 +108,6 @@ func TestFilesForServers(t *testing.T) {
 	} {
 		if len(bodies) != 5 || !strings.Contains(bodies[i], want) {
 			t.Fatalf("%d bodies, want %s in %.300q", len(bodies), want, bodies[min(i, len(bodies)-1)])
-		}
-	}
-}
-
-// TestChatAttachAddresses proves that a key is not sent without encryption, and is not accepted in an address. K4
-func TestChatAttachAddresses(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"http://agents.example.com/work":      "http is for loopback alone",
-		"http://127.0.0.1.evil.example/work":  "http is for loopback alone",
-		"https://agents.example.com":          "name the session behind the server",
-		"https://agents.example.com/":         "name the session behind the server",
-		"https://u:secret@example.com/work":   "a key is never part of it",
-		"https://example.com/work?key=secret": "a key is never part of it",
-		"https://example.com/base/work":       "",
-		"http://localhost:1/my%20work":        "",
-		"http://[::1]:1/work":                 "",
-	} {
-		c, name, err := remoteClient(address, environment{serverKey: "k"})
-		if want == "" && (err != nil || c.Key != "k" || !strings.HasSuffix(name, "work") || name == "my%20work") {
-			t.Errorf("%s: %v %q %v", address, c, name, err)
-		}
-		if want != "" && (err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret")) {
-			t.Errorf("%s: %v", address, err)
 		}
 	}
 }

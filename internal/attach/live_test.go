@@ -1,7 +1,7 @@
 // Copyright 2026 The Antiphon Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package attach
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server/sessions"
@@ -37,9 +38,9 @@ func TestLiveTextIsShownOnce(t *testing.T) {
 		"whole\nnext\n":   {says("whole"), piece("ne"), piece("xt"), says("next")},
 	} {
 		var out bytes.Buffer
-		a := &attached{show: show.NewPrinter(&out, io.Discard, environment{})}
+		a := &View{Show: show.NewPrinter(&out, io.Discard, host.Environment{})}
 		for _, ev := range events {
-			if err := a.take(ev); err != nil {
+			if err := a.Take(ev); err != nil {
 				t.Error(err)
 			}
 		}
@@ -54,10 +55,9 @@ func TestLiveTextHasLimit(t *testing.T) {
 	t.Parallel()
 	piece := strings.Repeat("x", mostUnsettled/4)
 	var out, errs bytes.Buffer
-	std := stdio{out: &out, err: &errs}
-	a := &attached{std: std, show: show.NewPrinter(std.out, std.err, environment{})}
+	a := &View{Err: &errs, Show: show.NewPrinter(&out, &errs, host.Environment{})}
 	for range 8 {
-		if err := a.take(agent.Delta{Kind: agent.DeltaText, Text: piece}); err != nil {
+		if err := a.Take(agent.Delta{Kind: agent.DeltaText, Text: piece}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,11 +65,11 @@ func TestLiveTextHasLimit(t *testing.T) {
 		t.Errorf("%d bytes shown, %d kept, %s", out.Len(), a.live.Len(), &errs)
 	}
 	whole := agent.Recorded{Entry: session.Entry{Body: session.OutputItem{Item: item.Assistant(strings.Repeat(piece, 8))}}}
-	if err := a.take(whole); err != nil || strings.Count(out.String(), "x") != 8*len(piece) {
+	if err := a.Take(whole); err != nil || strings.Count(out.String(), "x") != 8*len(piece) {
 		t.Errorf("%v, %d of %d bytes are shown", err, strings.Count(out.String(), "x"), 8*len(piece))
 	}
 	out.Reset()
-	if err := a.take(agent.Delta{Kind: agent.DeltaText, Text: "next"}); err != nil || out.String() != "next" {
+	if err := a.Take(agent.Delta{Kind: agent.DeltaText, Text: "next"}); err != nil || out.String() != "next" {
 		t.Errorf("%v, %q", err, &out)
 	}
 }
@@ -92,9 +92,9 @@ func TestEndlessLog(t *testing.T) {
 	}))
 	defer server.Close()
 	const limit, most = 1 << 20, 20_000
-	r := &remote{client: &sessions.Client{URL: server.URL, Limit: limit}, id: "s", most: most}
+	r := &Remote{Client: &sessions.Client{URL: server.URL, Limit: limit}, ID: "s", most: most}
 	passed := int64(0)
-	log, err := r.read(t.Context(), "s", func(e session.Entry) {
+	log, err := r.Read(t.Context(), "s", func(e session.Entry) {
 		if passed++; e.Seq != passed {
 			t.Fatalf("entry %d, want %d", e.Seq, passed)
 		}
@@ -102,7 +102,7 @@ func TestEndlessLog(t *testing.T) {
 	if !errors.Is(err, sessions.ErrLimit) || log != nil || passed < (limit-2*most)/int64(len(entry)+40) {
 		t.Errorf("%d entries, %d passed: %v", len(log), passed, err)
 	}
-	for ev, err := range r.watch(t.Context(), "s", 0) {
+	for ev, err := range r.Watch(t.Context(), "s", 0) {
 		if err != nil && !errors.Is(err, sessions.ErrLimit) {
 			t.Error(err)
 		}
