@@ -63,7 +63,7 @@ func check(r *server.Request) error {
 	if i := slices.IndexFunc(r.Tools, func(t item.Tool) bool { return nils.Is(t) }); i >= 0 {
 		return server.Invalid("", fmt.Sprintf("tools[%d]", i), "the tool is nil")
 	}
-	return nil
+	return server.CheckToolChoice(r)
 }
 
 // answer is one response. It is complete before its first byte is sent.

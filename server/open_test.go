@@ -83,7 +83,7 @@ func TestEchoes(t *testing.T) {
 		"tools":[{"type":"function","name":"f","strict":null},{"type":"web_search"}],"tool_choice":{"type":"function","name":"f"}}`, "ResponseResource", http.StatusOK)
 	for name, want := range map[string]string{
 		"store": `false`, "service_tier": `"default"`, "reasoning": `{"effort":"low","summary":null}`, "top_logprobs": `2`, "max_output_tokens": `99`,
-		"text":                 `{"verbosity":"low","format":{"type":"json_schema","name":"n","schema":{"type":"object"},"description":null,"strict":false}}`,
+		"text":                 `{"verbosity":"low","format":{"type":"json_schema","name":"n","schema":{"type":"object"},"description":"","strict":false}}`,
 		"tools":                `[{"type":"function","name":"f","strict":true,"description":null,"parameters":null},{"type":"web_search"}]`,
 		"previous_response_id": `null`, "presence_penalty": `0.5`, "tool_choice": `{"type":"function","name":"f"}`,
 	} {

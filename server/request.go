@@ -39,7 +39,7 @@ func (s *Server) read(ctx context.Context, body []byte, model string) (*Request,
 func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, last *remembered) (*Request, *Error) {
 	r := &Request{Request: req, Object: object}
 	input := req.InputItems()
-	for _, wrong := range []*Error{checkMembers(req), checkLimits(req), checkTools(req), checkWords(req), checkItems(input)} {
+	for _, wrong := range []*Error{checkMembers(req), checkLimits(req), checkTools(req), checkShapes(req, object), checkItems(input)} {
 		if wrong != nil {
 			return nil, wrong
 		}

@@ -5,6 +5,7 @@ package server
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
@@ -37,17 +38,31 @@ var echoed = item.Extra{
 	{Name: "user"},
 }
 
-// required are the members that objects in an echo must have, by kind, with the
-// meaning of a missing member.
+// required are the members that objects in an echo must have, by the member of the response or their type,
+// with the meaning of a missing member. The description of a format is never null in the API.
 var required = map[string]item.Extra{
 	"reasoning":   {{Name: "effort", Value: "null"}, {Name: "summary", Value: "null"}},
-	"text":        {{Name: "format", Value: `{"type":"text"}`}},
-	"json_schema": {{Name: "description", Value: "null"}, {Name: "strict", Value: "false"}},
+	"text member": {{Name: "format", Value: `{"type":"text"}`}},
+	"json_schema": {{Name: "description", Value: `""`}, {Name: "strict", Value: "false"}},
 	"function":    {{Name: "description", Value: "null"}, {Name: "parameters", Value: "null"}, {Name: "strict", Value: "true"}},
 }
 
-// echo returns a member of the request in the form that the response repeats.
-func echo(name string, v item.JSON) (item.JSON, error) {
+// echo returns a member of the request in the form that the response repeats. What the API does not
+// have is for the backend, and not repeated, because a response has only what the API has. ok is false if nothing is left.
+func echo(name string, v item.JSON) (_ item.JSON, ok bool, _ error) {
+	if i := slices.IndexFunc(bodyShapes, func(one bodyShape) bool { return one.name == name }); i >= 0 {
+		known, ok := bodyShapes[i].known(string(v))
+		if !ok {
+			return "", false, nil
+		}
+		v = item.JSON(known)
+	}
+	v, err := whole(name, v)
+	return v, true, err
+}
+
+// whole returns a member of a response with all that the API requires of it.
+func whole(name string, v item.JSON) (item.JSON, error) {
 	switch name {
 	case "service_tier":
 		if v == `"auto"` {
@@ -57,7 +72,7 @@ func echo(name string, v item.JSON) (item.JSON, error) {
 		object, err := filled(v, name)
 		return item.JSON(object.JSON()), err
 	case "text":
-		object, err := filled(v, name)
+		object, err := filled(v, "text member")
 		if err != nil {
 			return "", err
 		}
@@ -132,9 +147,11 @@ func (s *Server) echoes(r *Request) (item.Extra, error) {
 	}
 	for _, m := range echoed {
 		if v, ok := r.Object.Member(m.Name); ok && v != "null" {
-			var err error
-			if m.Value, err = echo(m.Name, v); err != nil {
+			switch v, ok, err := echo(m.Name, v); {
+			case err != nil:
 				return nil, err
+			case ok:
+				m.Value = v
 			}
 		}
 		if m.Value != "" {

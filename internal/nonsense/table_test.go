@@ -324,6 +324,7 @@ var functions = []function{
 	{"server", "Spend", server.Spend},
 	{"server", "CheckItems", server.CheckItems},
 	{"server", "CheckPairs", server.CheckPairs},
+	{"server", "CheckToolChoice", server.CheckToolChoice},
 	{"server", "Invalid", server.Invalid},
 	{"server", "LoopbackOnly", server.LoopbackOnly},
 	{"server", "Pack", server.Pack},

@@ -368,7 +368,7 @@ func TestRefused(t *testing.T) {
 		`"stream_options":{"include_usage":true}`:                              "Unknown parameter: 'stream_options.include_usage'",
 		`"unknown":5`: "Unknown parameter: 'unknown'",
 		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":"always"`:                          "'tool_choice'",
-		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"web_search"}`:             "and not 'web_search'",
+		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"image_generation"}`:       "and not 'image_generation'",
 		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"function","name":"f"}`:    "'tool_choice.name'",
 		`"tools":[{"type":"mcp","server_label":"it"}],"tool_choice":{"type":"mcp","server_label":"x"}`: "'tool_choice.server_label'",
 		`"previous_response_id":"resp_1","conversation":"c"`:                                           "only providing one of",

@@ -206,7 +206,7 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 	if r.WarmUp {
 		return nil
 	}
-	if err := b.mayName(ctx, r); err != nil {
+	if err := b.mayAsk(ctx, r); err != nil {
 		return err
 	}
 	p := &passage{b: b, r: r, w: w, record: Record{Model: r.Model, Time: b.now()}}
@@ -238,6 +238,14 @@ func (b *Backend) Respond(ctx context.Context, r *server.Request, w *server.Writ
 // CheckChat implements [server.ChatChecker]. Only an upstream that is asked by Chat Completions
 // receives these members, and which one answers is not known yet.
 func (b *Backend) CheckChat(*server.Request) error { return nil }
+
+// mayAsk refuses what no upstream is to be asked.
+func (b *Backend) mayAsk(ctx context.Context, r *server.Request) error {
+	if err := server.CheckToolChoice(r); err != nil {
+		return err
+	}
+	return b.mayName(ctx, r)
+}
 
 // mayName refuses ids and URLs that the caller may not give: URLs in tools, in prompts, and in what
 // this version does not know and an upstream may; ids everywhere.

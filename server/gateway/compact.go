@@ -24,7 +24,7 @@ func (b *Backend) CountTokens(ctx context.Context, r *server.Request) (int64, er
 	if r == nil || r.Request == nil {
 		return 0, errNothing
 	}
-	if err := b.mayName(ctx, r); err != nil {
+	if err := b.mayAsk(ctx, r); err != nil {
 		return 0, err
 	}
 	list, err := b.candidates(r.Model)

@@ -328,7 +328,7 @@ func TestCountRunsNothing(t *testing.T) {
 		{`"prompt":{"id":"pmpt_1"}`, "prompt"},
 		{`"tools":[` + function + `],"tool_choice":"required"`, ""},
 		{`"tools":[` + function + `],"tool_choice":{"type":"function","name":"look"}`, ""},
-		{`"tools":[` + function + `],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"mcp","server_label":"x"}]}`, ""},
+		{`"tools":[` + function + `],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"look"}]}`, ""},
 		{`"context_management":[{"type":"compaction","compact_threshold":1}],"service_tier":"priority","moderation":{"model":"m"}`, ""},
 	} {
 		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well."})
