@@ -6,6 +6,7 @@ package session
 import (
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/internal/record"
 	"github.com/antiphon-go/antiphon/item"
@@ -47,7 +48,7 @@ func appendEntry(dst []byte, e Entry, split *Split) ([]byte, error) {
 		c := codec{Codec: rc, split: split}
 		c.int64("seq", &e.Seq)
 		c.time("time", &e.Time)
-		k := kindOf[reflect.TypeOf(e.Body)]
+		k := kindOf(e.Body)
 		if k == nil {
 			c.failf("", "a body of type %T cannot be written", e.Body)
 			return
@@ -70,7 +71,7 @@ func parseEntry(line string, split *Split) (Entry, error) {
 		c.time("time", &e.Time)
 		var name string
 		c.text("kind", &name)
-		switch k := kindNamed[name]; {
+		switch k := kindNamed(name); {
 		case k != nil:
 			e.Body = k.read(c)
 			c.close(name)
@@ -90,14 +91,37 @@ func parseEntry(line string, split *Split) (Entry, error) {
 // Kind returns the name of the body's kind in the log, such as "turn_ended", or ""
 // for nil. The names are part of the stored format, so a name stays the same when
 // its type is renamed.
-func Kind(b Body) string {
-	if k := kindOf[reflect.TypeOf(b)]; k != nil {
-		return k.name
-	}
-	return ""
+func Kind(b Body) string { return kindNames[reflect.TypeOf(b)] }
+
+// kindNames has the names of all types of bodies.
+var kindNames = map[reflect.Type]string{
+	reflect.TypeFor[InputItem]():        "given",
+	reflect.TypeFor[RunStarted]():       "run_started",
+	reflect.TypeFor[TurnStarted]():      "turn_started",
+	reflect.TypeFor[OutputItem]():       "received",
+	reflect.TypeFor[TurnEnded]():        "turn_ended",
+	reflect.TypeFor[ApprovalAsked]():    "approval_asked",
+	reflect.TypeFor[Approval]():         "approval",
+	reflect.TypeFor[CallStarted]():      "call_started",
+	reflect.TypeFor[SubagentUsage]():    "nested",
+	reflect.TypeFor[Paused]():           "paused",
+	reflect.TypeFor[CallOutput]():       "answered",
+	reflect.TypeFor[CallDropped]():      "withdrawn",
+	reflect.TypeFor[ItemsWithdrawn]():   "items_withdrawn",
+	reflect.TypeFor[ReasoningDropped](): "reasoning_dropped",
+	reflect.TypeFor[Quarantined]():      "quarantined",
+	reflect.TypeFor[Compacted]():        "compacted",
+	reflect.TypeFor[Restored]():         "restored",
+	reflect.TypeFor[Collapsed]():        "collapsed",
+	reflect.TypeFor[Noticed]():          "noticed",
+	reflect.TypeFor[Superseded]():       "superseded",
+	reflect.TypeFor[Delivered]():        "delivered",
+	reflect.TypeFor[StopAsked]():        "stop_asked",
+	reflect.TypeFor[Stopped]():          "stopped",
+	reflect.TypeFor[Note]():             "note",
 }
 
-// kind is a type of body.
+// kind is how a type of body is written and read.
 type kind struct {
 	name  string
 	of    reflect.Type
@@ -105,49 +129,65 @@ type kind struct {
 	read  func(c codec) Body
 }
 
-func newKind[T Body](name string, fields func(*T, codec)) *kind {
+func newKind[T Body](fields func(*T, codec)) *kind {
+	of := reflect.TypeFor[T]()
 	return &kind{
-		name:  name,
-		of:    reflect.TypeFor[T](),
+		name:  kindNames[of],
+		of:    of,
 		write: func(c codec, b Body) { v := b.(T); fields(&v, c) },
 		read:  func(c codec) Body { var v T; fields(&v, c); return v },
 	}
 }
 
-// kindNamed and kindOf find a kind by its name and by its type.
-var kindNamed, kindOf = byNameAndType(
-	newKind("given", (*InputItem).fields),
-	newKind("run_started", (*RunStarted).fields),
-	newKind("turn_started", (*TurnStarted).fields),
-	newKind("received", (*OutputItem).fields),
-	newKind("turn_ended", (*TurnEnded).fields),
-	newKind("approval_asked", (*ApprovalAsked).fields),
-	newKind("approval", (*Approval).fields),
-	newKind("call_started", (*CallStarted).fields),
-	newKind("nested", (*SubagentUsage).fields),
-	newKind("paused", (*Paused).fields),
-	newKind("answered", (*CallOutput).fields),
-	newKind("withdrawn", (*CallDropped).fields),
-	newKind("items_withdrawn", (*ItemsWithdrawn).fields),
-	newKind("reasoning_dropped", (*ReasoningDropped).fields),
-	newKind("quarantined", (*Quarantined).fields),
-	newKind("compacted", (*Compacted).fields),
-	newKind("restored", (*Restored).fields),
-	newKind("collapsed", (*Collapsed).fields),
-	newKind("noticed", (*Noticed).fields),
-	newKind("superseded", (*Superseded).fields),
-	newKind("delivered", (*Delivered).fields),
-	newKind("stop_asked", (*StopAsked).fields),
-	newKind("stopped", (*Stopped).fields),
-	newKind("note", (*Note).fields),
-)
+// kinds finds a kind by its name and by its type. It is made when an entry is first
+// written or read, and not when the program starts, so that a program that keeps its
+// sessions in memory does not link the codec.
+var kinds struct {
+	once  sync.Once
+	named map[string]*kind
+	typed map[reflect.Type]*kind
+}
 
-func byNameAndType(kinds ...*kind) (map[string]*kind, map[reflect.Type]*kind) {
-	names, types := map[string]*kind{}, map[reflect.Type]*kind{}
-	for _, k := range kinds {
-		names[k.name], types[k.of] = k, k
+func kindNamed(name string) *kind {
+	kinds.once.Do(makeKinds)
+	return kinds.named[name]
+}
+
+func kindOf(b Body) *kind {
+	kinds.once.Do(makeKinds)
+	return kinds.typed[reflect.TypeOf(b)]
+}
+
+func makeKinds() {
+	kinds.named, kinds.typed = map[string]*kind{}, map[reflect.Type]*kind{}
+	for _, k := range []*kind{
+		newKind((*InputItem).fields),
+		newKind((*RunStarted).fields),
+		newKind((*TurnStarted).fields),
+		newKind((*OutputItem).fields),
+		newKind((*TurnEnded).fields),
+		newKind((*ApprovalAsked).fields),
+		newKind((*Approval).fields),
+		newKind((*CallStarted).fields),
+		newKind((*SubagentUsage).fields),
+		newKind((*Paused).fields),
+		newKind((*CallOutput).fields),
+		newKind((*CallDropped).fields),
+		newKind((*ItemsWithdrawn).fields),
+		newKind((*ReasoningDropped).fields),
+		newKind((*Quarantined).fields),
+		newKind((*Compacted).fields),
+		newKind((*Restored).fields),
+		newKind((*Collapsed).fields),
+		newKind((*Noticed).fields),
+		newKind((*Superseded).fields),
+		newKind((*Delivered).fields),
+		newKind((*StopAsked).fields),
+		newKind((*Stopped).fields),
+		newKind((*Note).fields),
+	} {
+		kinds.named[k.name], kinds.typed[k.of] = k, k
 	}
-	return names, types
 }
 
 // The fields methods name the members of each body, for writing and reading, so
