@@ -356,7 +356,7 @@ func FuzzSchema(f *testing.F) {
 
 // FuzzArguments: what the argument reader accepts, a Go struct holds.
 func FuzzArguments(f *testing.F) {
-	s, err := infer[searchInput]()
+	s, err := infer(reflect.TypeFor[searchInput]())
 	if err != nil {
 		f.Fatal(err)
 	}

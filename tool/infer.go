@@ -23,19 +23,18 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 )
 
-// infer derives the schema of In. It produces the text for the model, in which a
+// infer derives the schema of a type. It produces the text for the model, in which a
 // list is an array, and the form for checking arguments, which also accepts null for
 // a list and for an optional member. Models do send null there, and decoding it
 // gives the same value.
 //
 // The schema of a type is inferred once: programs make the same tool for each run. That of a type that provides
 // it, or a part of it, may change.
-func infer[In any]() (*schema, error) {
-	t := reflect.TypeFor[In]()
+func infer(t reflect.Type) (*schema, error) {
 	if known, ok := inferred.Load(t); ok {
 		return known.(*schema), nil
 	}
-	s, err := inferInput[In](t)
+	s, err := inferInput(t)
 	if err == nil && !s.given {
 		inferred.Store(t, s)
 	}
@@ -44,14 +43,14 @@ func infer[In any]() (*schema, error) {
 
 var inferred sync.Map // from reflect.Type to *schema
 
-func inferInput[In any](t reflect.Type) (*schema, error) {
+func inferInput(t reflect.Type) (*schema, error) {
 	if !isObjectType(t) {
 		return nil, fmt.Errorf("input type %v: want a struct or a map with string keys", t)
 	}
 	s, err := inferType(t)
 	err = cmp.Or(err, membersOf(t))
 	if err == nil {
-		err = s.checkZero(*new(In))
+		err = s.checkZero(reflect.Zero(t).Interface())
 	}
 	if errors.Is(err, errOwnJSON) {
 		err = fmt.Errorf("%w: use the option Parameters, or another type", err)

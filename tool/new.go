@@ -38,39 +38,15 @@ import (
 // type whose JSON does not match its schema, a type that has no JSON, such as a channel
 // or a function in a field, and options that contradict it.
 func New[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (Tool, error) {
-	if err := CheckName(name); err != nil {
+	t := &typed{
+		input: func() any { return new(In) },
+		fn:    func(ctx context.Context, in any) (any, error) { return fn(ctx, *in.(*In)) },
+		none:  func() any { return *new(Out) },
+	}
+	if err := t.define(name, description, fn != nil, reflect.TypeFor[In](), reflect.TypeFor[Out](), opts); err != nil {
 		return nil, err
 	}
-	if fn == nil {
-		return nil, fmt.Errorf("tool %s: function is nil", name)
-	}
-	c, err := configOf(opts)
-	if err != nil {
-		return nil, fmt.Errorf("tool %s: %w", name, err)
-	}
-	var s *schema
-	if c.parameters != "" {
-		if s, err = c.compile(c.parameters); err == nil {
-			err = checkInput(reflect.TypeFor[In]())
-		}
-	} else {
-		s, err = infer[In]()
-	}
-	if err == nil {
-		err = checkResult(reflect.TypeFor[Out]())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("tool %s: %w", name, err)
-	}
-	strict := c.strict != nil && *c.strict
-	if strict {
-		if err := s.form.checkStrict(); err != nil {
-			return nil, fmt.Errorf("tool %s: %w", name, err)
-		}
-	}
-	def := item.FunctionTool{Name: name, Description: description, Parameters: s.text, Strict: &strict}
-	c.define(&def.DeferLoading, &def.AllowedCallers)
-	return &typed[In, Out]{def: def, annotations: c.annotations, schema: s, fn: fn}, nil
+	return t, nil
 }
 
 // Must is like [New] but panics on an error. It is for tools that are known to be
@@ -83,31 +59,74 @@ func Must[In, Out any](name, description string, fn func(context.Context, In) (O
 	return t
 }
 
-type typed[In, Out any] struct {
+// typed is a tool whose function has an input and an output of its own types. It is not
+// generic, because the linker includes one copy of generic code per type.
+type typed struct {
 	def         item.FunctionTool
 	annotations Annotations
 	schema      *schema
-	fn          func(context.Context, In) (Out, error)
+
+	input func() any // returns a pointer to a new value of the input's type
+	fn    func(ctx context.Context, in any) (out any, err error)
+	none  func() any // returns the zero value of the output's type
 }
 
-func (t *typed[In, Out]) Definition() item.Tool    { return cloneFunction(&t.def) }
-func (t *typed[In, Out]) Annotations() Annotations { return t.annotations }
+// define checks what the tool is made of, and sets all but its functions.
+func (t *typed) define(name, description string, hasFunction bool, in, out reflect.Type, opts []Option) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if !hasFunction {
+		return fmt.Errorf("tool %s: function is nil", name)
+	}
+	c, err := configOf(opts)
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", name, err)
+	}
+	if c.parameters != "" {
+		if t.schema, err = c.compile(c.parameters); err == nil {
+			err = checkInput(in)
+		}
+	} else {
+		t.schema, err = infer(in)
+	}
+	if err == nil {
+		err = checkResult(out)
+	}
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", name, err)
+	}
+	strict := c.strict != nil && *c.strict
+	if strict {
+		if err := t.schema.form.checkStrict(); err != nil {
+			return fmt.Errorf("tool %s: %w", name, err)
+		}
+	}
+	t.annotations = c.annotations
+	t.def = item.FunctionTool{Name: name, Description: description, Parameters: t.schema.text, Strict: &strict}
+	c.define(&t.def.DeferLoading, &t.def.AllowedCallers)
+	return nil
+}
 
-func (t *typed[In, Out]) checksArguments(args string) error {
+func (t *typed) Definition() item.Tool    { return cloneFunction(&t.def) }
+func (t *typed) Annotations() Annotations { return t.annotations }
+
+func (t *typed) checksArguments(args string) error {
 	_, err := t.read(args)
 	return err
 }
 
-// read decodes the arguments of a call.
-func (t *typed[In, Out]) read(args string) (in In, err error) {
-	if !t.schema.quick(args, &in) {
-		in = *new(In)
-		err = t.schema.decode(t.def.Name, args, &in)
+// read decodes the arguments of a call, and returns a pointer to them.
+func (t *typed) read(args string) (in any, err error) {
+	in = t.input()
+	if !t.schema.quick(args, in) {
+		in = t.input()
+		err = t.schema.decode(t.def.Name, args, in)
 	}
 	return in, err
 }
 
-func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
+func (t *typed) Run(ctx context.Context, call Call) (Result, error) {
 	in, err := t.read(call.Arguments)
 	if err != nil {
 		return Result{}, err
@@ -119,7 +138,7 @@ func (t *typed[In, Out]) Run(ctx context.Context, call Call) (Result, error) {
 	// A function that fails returns a zero value with its error. For a struct this
 	// encodes to JSON such as {"count":0}, which is not an output.
 	res := beside(out)
-	if none := beside(*new(Out)); none.Text != "" && none.Text == res.Text {
+	if none := beside(t.none()); none.Text != "" && none.Text == res.Text {
 		return Result{}, err
 	}
 	return res, err

@@ -49,7 +49,7 @@ func TestSkimProperty(t *testing.T) {
 // T13: arguments that most calls have are taken at first sight, and give the
 // same value as at the second.
 func TestQuick(t *testing.T) {
-	s, err := infer[searchInput]()
+	s, err := infer(reflect.TypeFor[searchInput]())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ package tool
 
 import (
 	"context"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ type ordered struct {
 // Tags and types say in the schema what Go's types cannot, and arguments are held
 // to it.
 func TestSettings(t *testing.T) {
-	s, err := infer[ordered]()
+	s, err := infer(reflect.TypeFor[ordered]())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +111,6 @@ func TestSettingsRefused(t *testing.T) {
 }
 
 func inferError[In any]() error {
-	_, err := infer[In]()
+	_, err := infer(reflect.TypeFor[In]())
 	return err
 }

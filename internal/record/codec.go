@@ -214,7 +214,17 @@ func (c *Codec) LeaveOut(name string, list any) bool {
 
 // Fail records an error about the named member, unless there is an error already.
 func (c *Codec) Fail(name string, err error) {
-	if c.err == nil && err != nil {
+	if err != nil {
+		c.fail(name, err)
+	}
+}
+
+// fail is a separate function, not inlined, because nearly every function that reads
+// or writes a member calls Fail.
+//
+//go:noinline
+func (c *Codec) fail(name string, err error) {
+	if c.err == nil {
 		c.err = in(name, err)
 	}
 }
@@ -245,7 +255,10 @@ func Path(outer, inner string) string {
 // Find returns the named member if no field has taken it, or nil.
 func (c *Codec) Find(name string) *jsonx.Member { return c.Members.Find(name) }
 
-// Name appends the name of a member, after a comma if necessary.
+// Name appends the name of a member, after a comma if necessary. It is not inlined: it
+// takes a kilobyte wherever it is.
+//
+//go:noinline
 func (c *Codec) Name(name string) {
 	if c.Out[len(c.Out)-1] != '{' {
 		c.Out = append(c.Out, ',')
