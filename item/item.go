@@ -314,17 +314,25 @@ func As[T any, P interface {
 	Value
 }](it Item) (*T, error) {
 	v := P(new(T))
-	if u, ok := any(v).(*Unknown); ok {
-		u.Raw = JSON(it.raw)
-		return (*T)(v), nil
-	}
-	if v.ItemType() != it.typ {
-		return nil, fmt.Errorf("%w: %s, not %s", ErrType, it.typ, v.ItemType())
-	}
-	if err := decodeRecord(it.raw, v); err != nil {
-		return nil, withType(err, it.typ, it.CallID())
+	if err := it.decode(v); err != nil {
+		return nil, err
 	}
 	return (*T)(v), nil
+}
+
+// decode decodes the item into the struct for its type.
+func (it Item) decode(v Value) error {
+	if u, ok := v.(*Unknown); ok {
+		u.Raw = JSON(it.raw)
+		return nil
+	}
+	if v.ItemType() != it.typ {
+		return fmt.Errorf("%w: %s, not %s", ErrType, it.typ, v.ItemType())
+	}
+	if err := decodeRecord(it.raw, v); err != nil {
+		return withType(err, it.typ, it.CallID())
+	}
+	return nil
 }
 
 // With returns a copy of the item with the member set. It replaces an existing

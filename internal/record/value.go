@@ -11,43 +11,33 @@ import (
 // record's list. Like the other generic functions it is short, because the linker
 // includes one copy of its body per type.
 func Opt[T any](c *Codec, name string, v **T, fields func(*T, *Codec)) {
+	if !c.object(name, *v != nil, func(c *Codec) {
+		if c.Decoding {
+			*v = new(T)
+		}
+		fields(*v, c)
+	}) {
+		*v = nil
+	}
+}
+
+// object is Opt without the type parameter. It reports whether the value can stay: one
+// that could not be read cannot.
+func (c *Codec) object(name string, set bool, fields func(*Codec)) bool {
 	if !c.Decoding {
-		if *v != nil {
-			c.writeObject(name, func(c *Codec) { fields(*v, c) })
+		if set {
+			c.Name(name)
+			out, err := Append(c.Out, fields)
+			c.Took(name, out, err)
 		}
-		return
+		return true
 	}
-	if m := c.findObject(name); m != nil {
-		r := new(T)
-		if c.readObject(m, func(c *Codec) { fields(r, c) }) {
-			*v = r
-		}
+	m := c.Find(name)
+	if m == nil || m.Value[0] != '{' {
+		return true
 	}
-}
-
-// findObject returns the named member if it is an object, or nil. It is a separate
-// function, not inlined, because the linker includes Opt once per type.
-//
-//go:noinline
-func (c *Codec) findObject(name string) *jsonx.Member {
-	if m := c.Find(name); m != nil && m.Value[0] == '{' {
-		return m
-	}
-	return nil
-}
-
-// writeObject appends a member that is an object.
-func (c *Codec) writeObject(name string, fields func(*Codec)) {
-	c.Name(name)
-	out, err := Append(c.Out, fields)
-	c.Took(name, out, err)
-}
-
-// readObject reads an object, marks the member as taken, and reports whether that
-// succeeded.
-func (c *Codec) readObject(m *jsonx.Member, fields func(*Codec)) bool {
 	if err := Decode(m.Value, fields); err != nil {
-		c.Fail(m.Name, err)
+		c.Fail(name, err)
 		return false
 	}
 	m.Taken = true
@@ -57,36 +47,38 @@ func (c *Codec) readObject(m *jsonx.Member, fields func(*Codec)) bool {
 // List is a list of objects, left out if nil. A value that is not a list of objects
 // goes to the record's list.
 func List[T any](c *Codec, name string, v *[]T, fields func(*T, *Codec)) {
-	if !c.Decoding {
-		if list := *v; list != nil {
-			c.writeArray(name, len(list), func(dst []byte, i int) ([]byte, error) {
-				return Append(dst, func(c *Codec) { fields(&list[i], c) })
-			})
-		}
-		return
+	list := *v
+	if c.Decoding {
+		list = []T{}
 	}
-	list := []T{}
-	if c.eachObject(name, func(s string) error {
-		list = append(list, *new(T))
-		return Decode(s, func(c *Codec) { fields(&list[len(list)-1], c) })
+	if c.objects(name, list != nil, len(list), func(c *Codec, i int) {
+		if c.Decoding {
+			list = append(list, *new(T))
+		}
+		fields(&list[i], c)
 	}) {
 		*v = list
 	}
 }
 
-// eachObject calls read for each element of the named member, and reports whether the
-// member is a list of objects. It is a separate function, not inlined, because the
-// linker includes List once per type.
-//
-//go:noinline
-func (c *Codec) eachObject(name string, read func(s string) error) bool {
+// objects is List without the type parameter: one reads or writes element i. It reports
+// whether it read a list.
+func (c *Codec) objects(name string, set bool, n int, one func(c *Codec, i int)) bool {
+	if !c.Decoding {
+		if set {
+			c.writeArray(name, n, func(dst []byte, i int) ([]byte, error) {
+				return Append(dst, func(c *Codec) { one(c, i) })
+			})
+		}
+		return false
+	}
 	m := c.Find(name)
 	if m == nil || !listOf(m.Value, '{') {
 		return false
 	}
 	i := 0
 	jsonx.EachElement(m.Value, func(s string) {
-		if err := read(s); err != nil {
+		if err := Decode(s, func(c *Codec) { one(c, i) }); err != nil {
 			c.Fail(name, Indexed(i, err))
 		}
 		i++
