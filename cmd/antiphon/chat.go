@@ -117,7 +117,7 @@ func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own 
 	if err != nil {
 		return err
 	}
-	cfg, err := run.config(env)
+	cfg, err := run.config(ctx, env)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func conversingIn(t *testing.T, dir, script string, tools ...string) (d *dialogu
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := run.config(env)
+	cfg, err := run.config(t.Context(), env)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
-	if options.Profiles, err = c.table(env); err != nil {
+	if options.Profiles, err = c.table(ctx, env); err != nil {
 		return err
 	}
 	options.Check, options.Configured = true, host.Endpoint{}.Configured(env)

@@ -113,7 +113,7 @@ func (c *convertCommand) input(ctx context.Context, std stdio) (name string, dat
 		if info, err := os.Stat(c.File); err == nil && info.Mode().IsRegular() && info.Size() > maxConverted { // it is not read first
 			return "", nil, fmt.Errorf("%s is larger than %d MiB", c.File, maxConverted>>20)
 		}
-		data, err = unlessEnded(ctx, func() ([]byte, error) { return readAtMost(c.File, maxConverted) })
+		data, err = readAtMost(ctx, c.File, maxConverted)
 		return c.File, data, err
 	}
 	if show.IsTerminal(std.in) {

@@ -81,7 +81,7 @@ func (c *doctorCommand) Run(ctx context.Context, std stdio, env environment) err
 	case c.StoreKey != "":
 		return usage(errors.New("--store-key is about a store: give --store PLACE, or --store default, too"))
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return err
 	}

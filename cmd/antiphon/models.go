@@ -48,7 +48,7 @@ func (c *modelsCommand) Run(ctx context.Context, std stdio, env environment, own
 			return err
 		}
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return err
 	}

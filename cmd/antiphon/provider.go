@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -19,7 +20,7 @@ type profilesFlag struct {
 }
 
 // table reads the file of profiles, if one is given.
-func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
+func (c *profilesFlag) table(ctx context.Context, env environment) (*endpoint.Table, error) {
 	if err := env.Filled("ANTIPHON_PROFILES"); err != nil && c.Profiles == "" {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (c *profilesFlag) table(env environment) (*endpoint.Table, error) {
 	if path == "" {
 		return nil, nil
 	}
-	data, err := readAtMost(path, maxSchema)
+	data, err := readAtMost(ctx, path, maxSchema)
 	if err != nil {
 		from := "--profiles"
 		if c.Profiles == "" {

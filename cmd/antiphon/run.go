@@ -140,7 +140,7 @@ func (c *runCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if _, err := show.PictureWay(env); err != nil {
 		return usage(err)
 	}
-	cfg, err := c.config(env)
+	cfg, err := c.config(ctx, env)
 	if err != nil {
 		return err
 	}

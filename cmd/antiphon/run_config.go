@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -34,11 +35,11 @@ import (
 
 // config returns the configuration that the flags describe. It checks the flags
 // themselves; [host.Open] checks the rest.
-func (c *runCommand) config(env environment) (cfg host.Config, err error) {
+func (c *runCommand) config(ctx context.Context, env environment) (cfg host.Config, err error) {
 	if err := cmp.Or(lastByNumber(&c.Session, &c.Last), c.check()); err != nil {
 		return cfg, err
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return cfg, err
 	}
@@ -57,7 +58,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 		Parallel: c.Parallel, CollapseReads: c.CollapseReads, Outputs: c.Spill, KeepAgent: c.KeepAgent,
 	}
 	var problems [5]error
-	cfg.Answer, problems[4] = c.mustBe()
+	cfg.Answer, problems[4] = c.mustBe(ctx)
 	cfg.Price, problems[0] = c.price()
 	if cfg.Prices, err = pricesFor(env["ANTIPHON_PRICES"]); err != nil {
 		return cfg, usage(fmt.Errorf("ANTIPHON_PRICES: %w", err))
@@ -71,7 +72,7 @@ func (c *runCommand) config(env environment) (cfg host.Config, err error) {
 		}
 	}
 	if c.ApproveFrom != "" {
-		if cfg.Answers, err = host.ReadAnswers(c.ApproveFrom, "--approve-from"); err != nil {
+		if cfg.Answers, err = unlessEnded(ctx, func() (*host.Answers, error) { return host.ReadAnswers(c.ApproveFrom, "--approve-from") }); err != nil {
 			return cfg, usage(err)
 		}
 	}
@@ -171,13 +172,15 @@ const maxSchema = 4 << 20
 
 // readAtMost reads a file that a person named, unless it is larger than most bytes. The error begins
 // with the path.
-func readAtMost(path string, most int) ([]byte, error) {
-	f, err := os.Open(path)
-	var data []byte
-	if err == nil {
+func readAtMost(ctx context.Context, path string, most int) ([]byte, error) {
+	data, err := unlessEnded(ctx, func() ([]byte, error) { // a pipe waits for its writer
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
 		defer f.Close()
-		data, err = io.ReadAll(io.LimitReader(f, int64(most)+1))
-	}
+		return io.ReadAll(io.LimitReader(f, int64(most)+1))
+	})
 	if why := (*fs.PathError)(nil); errors.As(err, &why) {
 		err = why.Err
 	}
@@ -191,14 +194,14 @@ func readAtMost(path string, most int) ([]byte, error) {
 }
 
 // mustBe reads --schema.
-func (c *runCommand) mustBe() (*agent.Answer, error) {
+func (c *runCommand) mustBe(ctx context.Context) (*agent.Answer, error) {
 	if c.Schema == "" {
 		if c.SchemaText {
 			return nil, usage(errors.New("--schema-text needs --schema FILE"))
 		}
 		return nil, nil
 	}
-	text, err := readAtMost(c.Schema, maxSchema)
+	text, err := readAtMost(ctx, c.Schema, maxSchema)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--schema %w", err))
 	}

@@ -129,7 +129,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
 		}
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env en
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := c.config(std, env)
+	cfg, err := c.config(ctx, std, env)
 	if err != nil {
 		return nil, err
 	}
@@ -352,8 +352,8 @@ func (c *servedFlags) costs(env environment) (func(model, baseURL string, used *
 }
 
 // config returns the configuration of all runs.
-func (c *servedFlags) config(std stdio, env environment) (cfg host.Config, err error) {
-	table, err := c.table(env)
+func (c *servedFlags) config(ctx context.Context, std stdio, env environment) (cfg host.Config, err error) {
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return cfg, err
 	}

@@ -34,7 +34,7 @@ func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, en
 	if err != nil {
 		return 0, err
 	}
-	cfg, err := c.config(std, env)
+	cfg, err := c.config(ctx, std, env)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 		}
 		bad += n
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (c *compactCommand) compact(ctx context.Context, std stdio, env environment
 	if path == "" {
 		return usage(errors.New("the session belongs to no agent's file; give --file AGENT"))
 	}
-	table, err := c.table(env)
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return err
 	}

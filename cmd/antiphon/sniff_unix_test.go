@@ -94,7 +94,11 @@ func TestStopWhileAPipeWaits(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"run", agent, "-f", pipe}, {"convert", pipe, "--to", "items"}, {"sessions", "import", pipe, "--store", filepath.Join(dir, "s.db")}} {
+	for _, args := range [][]string{
+		{"run", agent, "-f", pipe}, {"convert", pipe, "--to", "items"}, {"sessions", "import", pipe, "--store", filepath.Join(dir, "s.db")},
+		{"run", agent, "--schema", pipe}, {"run", agent, "--profiles", pipe}, {"run", agent, "--approve-from", pipe},
+		{"check", agent, "--profiles", pipe}, {"chat", agent, "--profiles", pipe}, {"serve", agent, "--profiles", pipe}, {"models", "--profiles", pipe},
+	} {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan int)
 		go func() { ended <- run(ctx, args, nil, stdio{strings.NewReader(""), io.Discard, io.Discard}) }()

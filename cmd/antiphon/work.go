@@ -159,7 +159,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
 	}
-	cfg, err := c.config(std, env)
+	cfg, err := c.config(ctx, std, env)
 	if err != nil {
 		return err
 	}
@@ -212,8 +212,8 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 }
 
 // config returns the configuration of all runs.
-func (c *workStartCommand) config(std stdio, env environment) (cfg host.Config, err error) {
-	table, err := c.table(env)
+func (c *workStartCommand) config(ctx context.Context, std stdio, env environment) (cfg host.Config, err error) {
+	table, err := c.table(ctx, env)
 	if err != nil {
 		return cfg, err
 	}
