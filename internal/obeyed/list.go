@@ -17,7 +17,8 @@ import (
 type listing struct {
 	folders []string // the paths of those that may hold repositories
 	obeyed  []string
-	bare    bool // it looks like a repository
+	told    []string // what is obeyed and may be written
+	bare    bool     // it looks like a repository
 }
 
 // listed is a listing and the folder's identity when it was read. Scans of the same
@@ -80,8 +81,13 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 	for _, e := range entries {
 		name := e.Name()
 		lower := strings.ToLower(name)
-		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != ""
-		if own || ofOthers[lower] != nil {
+		mayWrite, here := inFolders[folder][lower]
+		told := here && mayWrite || slices.Contains(instructions, lower)
+		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != "" || here && !mayWrite || isWorkspace(lower)
+		switch {
+		case told:
+			l.told = append(l.told, name)
+		case own || ofOthers[lower] != nil:
 			l.obeyed = append(l.obeyed, name)
 		}
 		if !own && e.IsDir() && name != "node_modules" { // .hg may hold repositories of patches, and .jj one of git
@@ -94,6 +100,7 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 	l.bare = parts == 3
 	slices.Sort(l.folders)
 	slices.Sort(l.obeyed)
+	slices.Sort(l.told)
 	return l
 }
 

@@ -21,11 +21,28 @@ var files = []string{
 	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout",
 	".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login", ".logout", ".xprofile", ".xsession", ".xinitrc", ".pam_environment", // shells and sessions
 	".envrc", ".mise.toml", "mise.toml", ".tool-versions", ".gitconfig", ".hgrc", ".npmrc", ".vimrc", ".nvimrc", ".nvim.lua", ".exrc", ".emacs", ".gdbinit", ".lldbinit", ".tmux.conf", ".screenrc", ".mcp.json",
+	".devcontainer.json", ".gitpod.yml", ".rprofile", ".dir-locals.el", ".aider.conf.yml", ".crush.json", "crush.json", ".roomodes", "opencode.json", "opencode.jsonc",
+}
+
+// instructions are names of files in which agents read what to do, in any folder of a project, and of lists of what git runs before
+// a commit. People change them often, and git with each branch, so a sandbox lets programs write them, and they are named afterwards.
+var instructions = []string{
+	"agents.md", "agents.override.md", "claude.md", "claude.local.md", "gemini.md", "qwen.md", ".cursorrules", ".windsurfrules", ".clinerules", ".roorules", ".goosehints",
+	".pre-commit-config.yaml", ".pre-commit-config.yml", ".overcommit.yml", "lefthook.yml", "lefthook.yaml", "lefthook.toml", "lefthook.json", ".lefthook.yml", ".lefthook.yaml",
+	".lefthook.toml", ".lefthook.json", "lefthook-local.yml", "lefthook-local.yaml", ".lefthook-local.yml", ".lefthook-local.yaml",
+}
+
+// inFolders are names of files and folders that count in one folder only, with whether a sandbox lets programs write them.
+var inFolders = map[string]map[string]bool{
+	".cargo":  {"config": false, "config.toml": false},
+	".github": {"copilot-instructions.md": true, "instructions": true, "prompts": true, "agents": true, "hooks": true},
 }
 
 // folders are folders with all that is in them.
 var folders = []string{
 	".git", ".hg", ".sl", ".jj", ".ssh", ".gnupg", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".emacs.d", ".vim", ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".antiphon",
+	".agents", ".amazonq", ".augment", ".clinerules", ".continue", ".crush", ".factory", ".goose", ".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".theia", ".trae", ".vs",
+	".cargo/config", ".cargo/config.toml", ".github/copilot-instructions.md", ".github/instructions", ".github/prompts", ".github/agents", ".github/hooks",
 	".mise", ".config/mise", ".config/fish", ".config/git", ".config/autostart", ".config/systemd", ".config/environment.d", ".config/nvim", "Library/LaunchAgents",
 	".config/antiphon", ".local/share/antiphon", ".cache/antiphon", ".chatmd/cache", // trust, sessions, answers of agents
 }
@@ -33,6 +50,8 @@ var folders = []string{
 // ofProjects are names of files and folders that programs obey in the folder of a project.
 var ofProjects = []string{
 	".envrc", ".mise.toml", "mise.toml", ".mise", ".tool-versions", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".antiphon",
+	".devcontainer.json", ".gitpod.yml", ".rprofile", ".dir-locals.el", ".aider.conf.yml", ".crush.json", "crush.json", ".roomodes", "opencode.json", "opencode.jsonc",
+	".agents", ".amazonq", ".augment", ".continue", ".crush", ".factory", ".goose", ".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".theia", ".trae",
 }
 
 // Name returns the part of a path that names a file or folder that programs obey, or "".
@@ -51,7 +70,7 @@ func Name(path string) string {
 		name, _, _ = strings.Cut(name, ":")
 		names[i] = long(strings.TrimRight(alike.Replace(name), ". "), i == len(names)-1)
 	}
-	if n := len(names); n > 0 && slices.Contains(files, names[n-1]) {
+	if n := len(names); n > 0 && (slices.Contains(files, names[n-1]) || slices.Contains(instructions, names[n-1]) || isWorkspace(names[n-1])) {
 		return names[n-1]
 	}
 	whole := "/" + strings.Join(names, "/") + "/"
@@ -65,6 +84,9 @@ func Name(path string) string {
 	}
 	return ""
 }
+
+// isWorkspace reports whether a name is that of a file for an editor which says what runs when it is opened.
+func isWorkspace(name string) bool { return strings.HasSuffix(name, ".code-workspace") }
 
 // ofMise returns what a name in a folder is called that mise obeys beside mise.toml, or "": it has files for
 // the person (mise.local.toml) and for environments (mise.dev.toml), and folders for both. The names are in lower case.

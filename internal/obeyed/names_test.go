@@ -57,6 +57,11 @@ func TestNamesInOtherForms(t *testing.T) {
 		"git~1/config":              ".git", "GIT~1. /config": ".git", "git~1::$INDEX_ALLOCATION/hooks/pre-commit": ".git", "gi\u200ct~1": ".git", "git~12/x": "", // the short name of .git
 		"HG~1/hgrc": ".hg", "SL~1/config": ".sl", "JJ~2/repo": ".jj", "SSH~1/x": ".ssh", "ENVRC~1": ".envrc", "VSCODE~1/tasks.json": ".vscode", "BASH_P~1": ".bash_profile", "a/MISE~1.TOM": ".mise.toml",
 		"GI7EBA~1/config": ".git", "MISELO~1.TOM": "mise.*.toml", "mise/CONFIG~1.TOM": "mise/config.toml", "CONFIG~1/MISE/x": ".config/mise", "LIBRAR~1/LaunchAgents": "", "PROGRA~1/x": "", "~1/x": "", "CONFIG~1.TOM": "",
+		".cargo/config.toml": ".cargo/config.toml", "a/.Cargo/CONFIG": ".cargo/config", "CARGO~1/CONFIG~1.TOM": ".cargo/config.toml", ".cargo/registry/x": "", "cargo/config.toml": "",
+		"AGENTS.md": "agents.md", "a/Claude.md. ": "claude.md", ".cursorrules": ".cursorrules", ".clinerules/a.md": ".clinerules", ".github/copilot-instructions.md": ".github/copilot-instructions.md",
+		".github/prompts/a.md": ".github/prompts", ".github/workflows/ci.yml": "", ".pre-commit-config.yaml": ".pre-commit-config.yaml", "lefthook.yml": "lefthook.yml",
+		"a.code-workspace": "a.code-workspace", ".devcontainer.json": ".devcontainer.json", "DEVCON~1.JSO": ".devcontainer.json", "opencode.json": "opencode.json", ".kiro/hooks/a": ".kiro",
+		"package.json": "", "Makefile": "", "conftest.py": "", "pyproject.toml": "", "agent.md": "", "agents/a.md": "",
 		".antiphon/agents/run.md": ".antiphon", "a/.Antiphon/x": ".antiphon", ".antiphon-backup-x": "",
 		".sl/config": ".sl", ".jj/repo/config.toml": ".jj",
 		"a/mise.toml": "mise.toml", ".mise.toml": ".mise.toml", ".config/mise/config.toml": ".config/mise", ".hg/hgrc": ".hg", ".hgrc": ".hgrc",

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
@@ -42,6 +43,7 @@ const (
 	settings             // a configuration of git
 	hooks                // a folder with hooks of git
 	pointer              // a file that says where the repository is
+	told                 // a file, or a folder with all that is in it, that programs may change
 	others               // a configuration of Mercurial, Sapling or Jujutsu, or a file that says where there is one
 )
 
@@ -148,6 +150,9 @@ func (s *Scan) folder(dir string) []string {
 			}
 		}
 	}
+	for _, name := range l.told {
+		s.mark(filepath.Join(dir, name), told)
+	}
 	if l.bare {
 		s.repository(dir, "")
 	}
@@ -159,6 +164,9 @@ func (s *Scan) folder(dir string) []string {
 func project(path string) string {
 	dir := filepath.Dir(path)
 	in := strings.ToLower(filepath.Base(dir))
+	if inFolders[in] != nil {
+		return filepath.Dir(dir)
+	}
 	if (in == ".config" || in == "mise") && ofMise(in, strings.ToLower(filepath.Base(path))) != "" {
 		return filepath.Dir(dir)
 	}
@@ -298,7 +306,7 @@ func (s *Scan) mark(path string, k kind) {
 		m.text = read(path, m.stamp)
 	}
 	s.marks[path] = m
-	if m.stamp != "" && m.stamp[0] != 'l' {
+	if m.stamp != "" && m.stamp[0] != 'l' && k != told {
 		s.Fixed = append(s.Fixed, path)
 	}
 }
@@ -381,6 +389,10 @@ func (s *Scan) Since() (list []string) {
 			if newHgrc(path, before, m) {
 				list = append(list, path+" "+made+": "+programOf(path)+" obeys it")
 			}
+		case told:
+			if before.stamp != "" || s.seen[project(path)] {
+				list = append(list, path+" "+made+": agents read it as instructions, or git runs what it lists")
+			}
 		case whole:
 			if m.stamp == "" {
 				made = "is gone"
@@ -390,8 +402,17 @@ func (s *Scan) Since() (list []string) {
 			}
 		}
 	}
-	return append(list, now.unread...)
+	for _, sentence := range now.unread {
+		if _, again := said.LoadOrStore(sentence, true); !again {
+			list = append(list, sentence)
+		}
+	}
+	return list
 }
+
+// said holds the sentences about what cannot be looked at. Nothing that a program does between two looks changes them, so each is said
+// once in the life of this program.
+var said sync.Map
 
 // usual reports whether the text of a pointer is as git writes it: for a new worktree, and
 // for a new submodule or worktree whose repository was looked at as well.

@@ -62,17 +62,25 @@ func TestSince(t *testing.T) {
 		"echo evil > .envrc":                                                                                 "/.envrc is new",
 		"mkdir .vscode; echo evil > .vscode/tasks.json":                                                      "/.vscode is new",
 		"mkfifo sub/.git": "/sub/.git is new: it tells git",
-		"mkdir sub/.git; mkfifo sub/.git/config sub/.git/HEAD":        "/sub/.git/config is new: it is not a file",
-		"mkfifo .git/commondir":                                       "/.git/commondir was removed",
-		"mkfifo .git/config.worktree":                                 "/.git/config.worktree is new: it is not a file",
-		"echo x > sub/.mcp.json":                                      "/sub/.mcp.json is new",
-		"mkdir -p .antiphon/agents; echo x > .antiphon/agents/fix.md": "/.antiphon is new",
-		"echo x > mise.dev.toml":                                      "/mise.dev.toml is new",
-		"mkdir .mise; echo x > .mise/config.toml":                     "/.mise is new",
-		"mkdir mise; echo x > mise/config.local.toml":                 "/mise/config.local.toml is new",
-		"mkdir -p .config/mise; echo x > .config/mise/config.toml":    "/.config/mise is new",
-		"mkdir .config; echo x > .config/mise.toml":                   "/.config/mise.toml is new",
-		"mkdir -p a/.config/mise a/mise; echo x > a/mise/a":           "",
+		"mkdir sub/.git; mkfifo sub/.git/config sub/.git/HEAD":                                 "/sub/.git/config is new: it is not a file",
+		"mkfifo .git/commondir":                                                                "/.git/commondir was removed",
+		"mkfifo .git/config.worktree":                                                          "/.git/config.worktree is new: it is not a file",
+		"echo x > sub/.mcp.json":                                                               "/sub/.mcp.json is new",
+		"mkdir -p .antiphon/agents; echo x > .antiphon/agents/fix.md":                          "/.antiphon is new",
+		"echo x > mise.dev.toml":                                                               "/mise.dev.toml is new",
+		"mkdir .mise; echo x > .mise/config.toml":                                              "/.mise is new",
+		"mkdir mise; echo x > mise/config.local.toml":                                          "/mise/config.local.toml is new",
+		"mkdir -p .config/mise; echo x > .config/mise/config.toml":                             "/.config/mise is new",
+		"mkdir .config; echo x > .config/mise.toml":                                            "/.config/mise.toml is new",
+		"mkdir .cargo; echo x > .cargo/config.toml; echo x > .cargo/other":                     "/.cargo/config.toml is new",
+		"echo x > .devcontainer.json":                                                          "/.devcontainer.json is new",
+		"echo x > my.code-workspace":                                                           "/my.code-workspace is new",
+		"echo x > AGENTS.md":                                                                   "/AGENTS.md is new: agents read it",
+		"echo x > sub/CLAUDE.md":                                                               "/sub/CLAUDE.md is new: agents read it",
+		"echo x > .pre-commit-config.yaml":                                                     "/.pre-commit-config.yaml is new: agents read it as instructions, or git runs",
+		"mkdir -p .github/workflows .github/hooks; echo x > .github/workflows/a.yml":           "/.github/hooks is new: agents read it",
+		"mkdir copy .cargo; echo x > copy/AGENTS.md; echo x > Makefile; echo x > package.json": "",
+		"mkdir -p a/.config/mise a/mise; echo x > a/mise/a":                                    "",
 		"mkdir -p new/.hg/store; printf '# x\\n[paths]\\ndefault = /a\\n\\n[ui]\\n# username = a\\n' > new/.hg/hgrc; : > new/.hg/hgrc-not-shared": "", // as hg clone does
 		"mkdir .hg; printf '[hooks]\\nupdate = evil\\n' > .hg/hgrc":                                                                               "/.hg/hgrc is new: Mercurial",
 		"mkdir .hg; printf '# x\\r[hooks]\\rupdate = evil\\n' > .hg/hgrc":                                                                         "/.hg/hgrc is new",
@@ -96,6 +104,20 @@ func TestSince(t *testing.T) {
 		if strings.Contains(got, "\n") && !strings.Contains(script, "ln -s") || (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, not %q", script, got, want)
 		}
+	}
+}
+
+// A sandbox keeps programs from what others obey, except for the files that people and git change all the time: those are named.
+func TestInstructionsMayBeWritten(t *testing.T) {
+	dir, run := workspace(t)
+	run("mkdir -p .cargo .github/prompts; echo x > .cargo/config.toml; echo x > AGENTS.md; echo x > .pre-commit-config.yaml; echo x > .github/prompts/a")
+	s := Look([]string{dir})
+	if want := []string{filepath.Join(dir, ".cargo/config.toml")}; !slices.Equal(s.Fixed, want) {
+		t.Errorf("%q cannot be changed, want %q", s.Fixed, want)
+	}
+	run("echo y >> AGENTS.md; echo y > .github/prompts/a")
+	if got := strings.Join(s.Since(), "\n"); !strings.Contains(got, "/AGENTS.md was changed") || !strings.Contains(got, "/.github/prompts was changed") {
+		t.Error(got)
 	}
 }
 
@@ -131,6 +153,9 @@ func TestIncludedByVariable(t *testing.T) {
 		dir + `/.hg/hgrc includes "~other/e.rc", which Mercurial obeys and which cannot be looked at`
 	if got := strings.Join(s.Since(), "\n"); got != want {
 		t.Error(got)
+	}
+	if again := Look([]string{dir}).Since(); len(again) > 0 {
+		t.Errorf("it says again %q", again)
 	}
 }
 
