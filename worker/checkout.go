@@ -637,7 +637,7 @@ var keepEvery, keepTime = time.Minute, 10 * time.Minute
 
 // placed is a session that works in a checkout.
 type placed struct {
-	*host.Host
+	opened
 	tree *checkout
 }
 
@@ -660,7 +660,7 @@ func (c *checkout) open(ctx context.Context, cfg host.Config, place string) (*pl
 	if err := c.began(ctx, h.Session); err != nil {
 		return nil, errors.Join(err, h.Close(), c.end())
 	}
-	return &placed{h, c}, nil
+	return &placed{opened{Host: h}, c}, nil
 }
 
 // Stream runs the session, and keeps what it changed now and then: before a request, when no

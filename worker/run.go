@@ -95,10 +95,17 @@ func (p *pool) run(ctx context.Context, r *running, h conversation, g *Gate) (*a
 		r.open = nil
 		p.mu.Unlock()
 	}()
+	tell := func(agent.Event) {}
+	if t, ok := h.(interface{ tell(agent.Event) }); ok {
+		tell = t.tell
+	}
+	defer tell(nil)
 	var failure error
 	for event, err := range h.Stream(ctx, "") {
 		if err != nil {
 			failure = err
+		} else {
+			tell(event)
 		}
 		if e, ok := event.(agent.Recorded); ok {
 			g.Count(ctx, e.Body)

@@ -182,21 +182,34 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 			if err != nil {
 				return nil, err // and not a nil *placed
 			}
-			return p, f.prepare(ctx, p.Host)
+			return p, f.prepare(ctx, &p.opened)
 		}
 		h, err := host.Open(ctx, cfg)
 		if err != nil {
-			return nil, err // and not a nil *host.Host
+			return nil, err // and not a nil *opened
 		}
-		return h, f.prepare(ctx, h)
+		o := &opened{Host: h}
+		return o, f.prepare(ctx, o)
 	}, url, nil
 }
 
-func (f *files) prepare(ctx context.Context, h *host.Host) error {
-	if f.Prepare == nil {
-		return nil
+// opened is an open session.
+type opened struct {
+	*host.Host
+	live func(agent.Event) // is told of the run; or nil
+}
+
+func (o *opened) tell(ev agent.Event) {
+	if o.live != nil {
+		o.live(ev)
 	}
-	return f.Prepare(ctx, h)
+}
+
+func (f *files) prepare(ctx context.Context, o *opened) (err error) {
+	if f.Prepare != nil {
+		o.live, err = f.Prepare(ctx, o.Host)
+	}
+	return err
 }
 
 // usual are the kinds of notices that only say that everything works as expected. That the

@@ -28,6 +28,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -96,8 +97,9 @@ type Worker struct {
 	Approvers []string
 	// Prepare changes the agent of an open session before its run, for example as the request
 	// says that the session answers. An error that wraps [ErrOver] leaves the session as it
-	// is. It may be nil.
-	Prepare func(ctx context.Context, h *host.Host) error
+	// is. If live is not nil, it is told the events of the run as they come, and nil when the run has ended, before
+	// the session is closed. It must not wait. Prepare may be nil.
+	Prepare func(ctx context.Context, h *host.Host) (live func(agent.Event), err error)
 	// Poll is how often the worker looks for work if nothing wakes it. 0 means a second.
 	Poll time.Duration
 	// Log gets an event for each piece of work, without texts of the conversation. It is

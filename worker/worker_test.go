@@ -1028,8 +1028,8 @@ func TestOver(t *testing.T) {
 	w := r.fetcher("a", from.dir)
 	var mu sync.Mutex
 	finished, released := 0, 0
-	w.Prepare = func(_ context.Context, h *host.Host) error {
-		return fmt.Errorf("%s: %w", h.Session.ID(), worker.ErrOver)
+	w.Prepare = func(_ context.Context, h *host.Host) (func(agent.Event), error) {
+		return nil, fmt.Errorf("%s: %w", h.Session.ID(), worker.ErrOver)
 	}
 	r.net = func(what string) {
 		mu.Lock()

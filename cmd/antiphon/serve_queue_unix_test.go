@@ -316,7 +316,7 @@ func TestServeQueueApproval(t *testing.T) {
 	}
 	for _, refused := range []string{
 		`{"model":"asks","input":"x","store":false}`,
-		`{"model":"asks","input":"x","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`,
+		`{"model":"asks","input":"x","tools":[{"type":"mcp","server_label":"s","server_url":"https://example.org/","authorization":"k"}]}`,
 	} {
 		if status, body := s.send(http.MethodPost, "responses", refused); status != http.StatusBadRequest || !strings.Contains(body, "workers make the responses") {
 			t.Errorf("%d %s", status, body)

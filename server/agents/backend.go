@@ -353,7 +353,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	defer end(nil)
 	run.end = end
 	h := run.host
-	var names []string
+	names := clientTools(r.Request)
 	if !run.queued {
 		ag, err := run.lent.start(ctx, a, h)
 		if err != nil {
@@ -407,7 +407,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 		return b.ends(ctx, run, w, func() error { return w.Complete() })
 	}
 	if run.queued {
-		return b.queues(ctx, a, run, s, w)
+		return b.queues(ctx, a, run, s, w, r.Request)
 	}
 	return b.runs(ctx, run, s, w)
 }

@@ -38,9 +38,14 @@ type follower struct {
 	store queues
 	in    string
 	shown int64
-	soon  int       // how many looks follow soon, because a run has ended
-	over  bool      // somebody else has ended or deleted the response
-	busy  time.Time // when a worker ran last
+
+	live      bool    // its client reads text before it is complete
+	textEnded int64   // the last entry that was shown and ends a text
+	waiting   []piece // of text whose entries before were not shown yet
+
+	soon int       // how many looks follow soon, because a run has ended
+	over bool      // somebody else has ended or deleted the response
+	busy time.Time // when a worker ran last
 }
 
 func (f *follower) follow(ctx context.Context) error {
@@ -61,6 +66,12 @@ func (f *follower) follow(ctx context.Context) error {
 			}
 		}
 	}()
+	text := make(chan piece)
+	if f.live {
+		go func() {
+			f.watch(watching, text)
+		}()
+	}
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -82,6 +93,8 @@ func (f *follower) follow(ctx context.Context) error {
 			case f.soon > 0:
 				look.Reset(endPause)
 			}
+		case p := <-text:
+			f.pieces(p)
 		case <-look.C:
 			done, err := f.look(ctx)
 			if done || err != nil && ctx.Err() == nil {
@@ -131,7 +144,11 @@ func (f *follower) show(e session.Entry) {
 		f.over = true
 	}
 	f.run.cancelled = f.run.cancelled || cancels(e, f.run.id)
+	if endsText(e) {
+		f.textEnded = e.Seq
+	}
 	f.s.entry(e)
+	f.pieces()
 }
 
 // look looks at the row of work. It reports done when the response has ended.
@@ -302,8 +319,16 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	for _, e := range log.Log()[min(f.shown, int64(len(log.Log()))):] {
 		f.show(e)
 	}
-	res, stopped := stopOf(log.Log()[f.run.seq:])
 	p := partOf(log.Log(), f.run.seq)
+	if f.live && !p.ended && !p.deleted {
+		if _, _, err := endText(context.WithoutCancel(ctx), f.store, log, f.run.id); err != nil {
+			f.b.report(err)
+		}
+		for _, e := range log.Log()[f.shown:] {
+			f.show(e)
+		}
+	}
+	res, stopped := stopOf(log.Log()[f.run.seq:])
 	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
 	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
 	f.run.cancelled = f.run.cancelled || cancelled
@@ -346,6 +371,11 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 		err = f.parked(ctx, row)
 	default:
 		err = f.b.closes(ctx, f.run, f.s, f.w, res, failureOf(res, log.Log()[f.run.seq:]))
+	}
+	if f.run.ended && f.live {
+		if err := f.store.Delete(context.WithoutCancel(ctx), deltasID(f.in, f.run.seq)); !errors.Is(err, session.ErrNotFound) {
+			f.b.report(err)
+		}
 	}
 	if f.run.ended {
 		f.b.report(f.b.settle(context.WithoutCancel(ctx), f.in, parked))

@@ -53,6 +53,8 @@ type note struct {
 	From   int64          `json:"from,omitzero"`
 	Count  int            `json:"count,omitzero"`
 	Last   bool           `json:"last,omitzero"`
+	// Deltas are pieces of text that a worker's model has not ended.
+	Deltas jsontext.Value `json:"deltas,omitempty"`
 	// Conversation is the object of a conversation, and Items are items that were added
 	// to it before an agent answered in it, or the item that the model had not ended when
 	// the server of a response did.
@@ -65,6 +67,7 @@ type kind string
 const (
 	kindBegin        kind = "antiphon:response"
 	kindEvents       kind = "antiphon:response_events"
+	kindDeltas       kind = "antiphon:response_deltas"
 	kindBroken       kind = "antiphon:response_broken"
 	kindTakenUp      kind = "antiphon:response_taken_up"
 	kindEnd          kind = "antiphon:response_end"

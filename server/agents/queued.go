@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -66,8 +67,13 @@ func (b *Backend) unqueued(ctx context.Context, a *Agent, r *server.Request) err
 		return server.Invalid("unsupported_value", "store", "Unsupported value: workers make the responses of this server, so 'store' cannot be false, and Chat Completions are not served.")
 	}
 	for i, t := range r.Tools {
-		if m, ok := t.(*item.MCPTool); !ok || !namesAgent(m, r.Model) {
-			return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d]", i), "Unsupported value: workers make the responses of this server. They run the agent's own tools, and neither tools of the request nor servers with the caller's token.")
+		if m, ok := t.(*item.MCPTool); ok && !namesAgent(m, r.Model) {
+			return server.Invalid("unsupported_value", fmt.Sprintf("tools[%d]", i), "Unsupported value: workers make the responses of this server, and the token of a caller is not stored for them.")
+		} else if ok {
+			continue
+		}
+		if _, err := clientTool(t); err != nil {
+			return wrongTool(i, err)
 		}
 	}
 	in, err := store.As[queues](b.store(), "keep work")
@@ -104,8 +110,11 @@ func (b *Backend) serves(ctx context.Context, id string) (unlock func() error, e
 }
 
 // queues leaves a response that has begun to a worker, and shows what that does.
-func (b *Backend) queues(ctx context.Context, a *Agent, run *active, s *shown, w *server.Writer) error {
+func (b *Backend) queues(ctx context.Context, a *Agent, run *active, s *shown, w *server.Writer, r *api.Request) error {
 	f, err := b.follower(run, s, w, int64(len(run.host.Session.Log())))
+	if f.live = r.Stream != nil && *r.Stream; err == nil && f.live {
+		err = f.store.Create(ctx, session.Info{ID: deltasID(f.in, run.seq), Parent: f.in, At: run.seq, Nested: true, Owner: b.owner(), Tags: []string{tagEvents}})
+	}
 	if err != nil {
 		return b.fail(run, w, err)
 	}
@@ -211,7 +220,7 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, r *api.Response, w *ser
 	if err := w.Begin(id); err != nil && ctx.Err() == nil {
 		return leftOr(ctx, err)
 	}
-	shows := newShown(b.inner(ctx, b.store()), w, a.Name, id, nil, s.Log()[:seq-1])
+	shows := newShown(b.inner(ctx, b.store()), w, a.Name, id, clientTools(req), s.Log()[:seq-1])
 	shows.files = true
 	for _, e := range s.Log()[seq:] {
 		shows.entry(e)
@@ -220,6 +229,7 @@ func (b *Backend) takesUp(ctx context.Context, a *Agent, r *api.Response, w *ser
 	if err != nil {
 		return leftOr(ctx, err)
 	}
+	f.live = streams(p.begin.Request)
 	return leftOr(ctx, f.follow(ctx))
 }
 
@@ -250,30 +260,31 @@ func (b *Backend) unleft(ctx context.Context, a *Agent, run *active, req *api.Re
 
 // Prepare gives the agent of a session what the request of its last response asks for, before a
 // worker runs it: see [worker.Worker]. The error wraps [worker.ErrOver] if that response has ended. A
-// session that no response is made in is left as it is.
-func Prepare(ctx context.Context, h *host.Host) error {
+// session that no response is made in is left as it is. What live is told of the run reaches the client of a
+// stream; live is nil if no such client is there.
+func Prepare(ctx context.Context, h *host.Host) (live func(agent.Event), err error) {
 	if h == nil || h.Session == nil {
-		return errors.New("agents: Prepare needs an open host")
+		return nil, errors.New("agents: Prepare needs an open host")
 	}
 	log := h.Session.Log()
 	_, seq, _ := parseID(lastID(log))
 	p := partOf(log, seq)
 	switch {
 	case p.from == 0 || !p.begin.Queued:
-		return nil
+		return nil, nil
 	case p.ended || p.deleted:
-		return fmt.Errorf("the response %s has ended: %w", p.begin.ResponseID, worker.ErrOver)
+		return nil, fmt.Errorf("the response %s has ended: %w", p.begin.ResponseID, worker.ErrOver)
 	}
 	cancelled, err := wasCancelled(ctx, h.Session, p.begin.ResponseID)
 	if cancelled {
 		err = fmt.Errorf("the response %s was cancelled: %w", p.begin.ResponseID, worker.ErrOver)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req, err := api.ParseRequest(p.begin.Request)
 	if err != nil {
-		return fmt.Errorf("agents: the note about %s: %w", p.begin.ResponseID, err)
+		return nil, fmt.Errorf("agents: the note about %s: %w", p.begin.ResponseID, err)
 	}
 	for _, e := range log[p.from:] {
 		if _, ok := e.Body.(session.CallStarted); ok && req.MaxToolCalls != nil {
@@ -282,10 +293,13 @@ func Prepare(ctx context.Context, h *host.Host) error {
 	}
 	ag, err := h.Agent(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := adapt(ctx, ag, &server.Request{Request: req, Stored: true}); err != nil {
-		return &host.ConfigError{Err: err} // another attempt changes nothing
+		return nil, &host.ConfigError{Err: err} // another attempt changes nothing
 	}
-	return nil
+	if req.Stream == nil || !*req.Stream {
+		return nil, nil
+	}
+	return keepDeltas(ctx, h, p.begin.ResponseID)
 }

@@ -889,6 +889,10 @@ func TestQueueOnPostgres(t *testing.T) {
 		"Archived":         TestQueueArchived,
 		"AgentInMessage":   TestQueueAgentInMessage,
 		"ServedElsewhere":  TestQueueServedElsewhere,
+		"Deltas":           TestQueueDeltas,
+		"DeltasWorkerDies": TestQueueDeltasWorkerDies,
+		"DeltasServerDies": TestQueueDeltasServerDies,
+		"Functions":        TestQueueFunctions,
 	} {
 		t.Run(name, test)
 	}

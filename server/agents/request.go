@@ -231,8 +231,7 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		}
 		t, err := clientTool(def)
 		if err != nil {
-			at := fmt.Sprintf("tools[%d]", i)
-			return nil, server.Invalid("invalid_value", at, "Invalid '%s': %v.", at, err)
+			return nil, wrongTool(i, err)
 		}
 		name := nameOf(def)
 		if _, taken := set.Lookup(name); taken {
@@ -279,6 +278,12 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		}
 	}
 	return names, nil
+}
+
+// wrongTool is the error about a tool of a request that cannot be used.
+func wrongTool(i int, err error) error {
+	at := fmt.Sprintf("tools[%d]", i)
+	return server.Invalid("invalid_value", at, "Invalid '%s': %v.", at, err)
 }
 
 // atMost returns hooks that refuse the calls of the agent's tools after the first n.

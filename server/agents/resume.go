@@ -369,7 +369,9 @@ func (b *Backend) endsAgain(run *active, a *Agent, req *api.Request, p *part, w 
 // clientTools returns the names of the tools of a request.
 func clientTools(req *api.Request) (names []string) {
 	for _, t := range req.Tools {
-		names = append(names, nameOf(t))
+		if name := nameOf(t); name != "" {
+			names = append(names, name)
+		}
 	}
 	return names
 }

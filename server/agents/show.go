@@ -32,6 +32,7 @@ type shown struct {
 	waiting []*line // in the order of the reply: what cannot be written yet
 	open    string  // the id in the run of the message or reasoning that is open, "-" if it has none
 	kind    item.Type
+	size    int     // how many bytes of its text were shown
 	carried []*line // calls that waited before the response began
 	inner   inner   // the logs of subagents
 	nested  bool    // of a subagent: only its calls are shown
@@ -149,26 +150,31 @@ func (s *shown) event(ev agent.Event) {
 // delta shows a piece of text of a message or of a summary, unless something before it
 // is not complete. The entry of the item has all of it.
 func (s *shown) delta(d agent.Delta) {
-	kind := item.TypeMessage
-	switch d.Kind {
-	case agent.DeltaText:
-	case agent.DeltaSummary:
-		kind = item.TypeReasoning
-	default:
-		return
-	}
-	if len(s.waiting) > 0 || d.Part > 0 || s.open != "" && s.open != opened(d.ItemID) {
+	if !shows(d) || len(s.waiting) > 0 || s.open != "" && s.open != opened(d.ItemID) {
 		return
 	}
 	if s.open == "" {
-		s.open, s.kind = opened(d.ItemID), kind
+		s.open, s.kind, s.size = opened(d.ItemID), item.TypeMessage, 0
 		var begins item.Value = &item.Message{}
-		if kind == item.TypeReasoning {
-			begins = &item.Reasoning{}
+		if d.Kind == agent.DeltaSummary {
+			s.kind, begins = item.TypeReasoning, &item.Reasoning{}
 		}
 		_ = s.w.Open(begins) // the writer keeps the error
 	}
+	s.size += len(d.Text)
 	_ = s.w.Delta(d.Text)
+}
+
+// shows reports whether a piece of text is shown before its item is complete.
+func shows(d agent.Delta) bool {
+	return d.Part == 0 && (d.Kind == agent.DeltaText || d.Kind == agent.DeltaSummary)
+}
+
+// piece shows a piece of text from a worker, unless one before it was not shown.
+func (s *shown) piece(p piece) {
+	if s.open == "" && p.At == 0 || s.open == opened(p.Item) && p.At == s.size {
+		s.delta(agent.Delta{Kind: p.Kind, ItemID: p.Item, Text: p.Text})
+	}
 }
 
 // opened returns the mark for an open item.
@@ -221,8 +227,7 @@ func (s *shown) entry(e session.Entry) {
 		if n, ok := noteOf(e); ok && n.Kind == kindBroken && n.ResponseID == s.id {
 			items, _ := n.items() // this package has written them
 			for _, it := range items {
-				s.close()
-				_ = s.w.Item(it)
+				s.waiting = append(s.waiting, &line{item: it, done: true})
 			}
 		}
 	case session.CallDropped:
