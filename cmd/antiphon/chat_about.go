@@ -55,10 +55,10 @@ func (t *dialogue) tools(ctx context.Context) error {
 		return err
 	}
 	if set.Len() == 0 && len(a.Request.Tools) == 0 {
-		fmt.Fprintln(t.std.err, "  there are no tools")
+		fmt.Fprintln(t.std.Err, "  there are no tools")
 		return nil
 	}
-	w := tabwriter.NewWriter(t.std.err, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(t.std.Err, 0, 4, 2, ' ', 0)
 	for name, one := range set.All() {
 		fmt.Fprintln(w, t.toolLine(a, name, one))
 	}
@@ -162,7 +162,7 @@ func (t *dialogue) allow(ctx context.Context, rest string) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(t.std.err, 0, 4, 2, ' ', 0)
+	w := tabwriter.NewWriter(t.std.Err, 0, 4, 2, ' ', 0)
 	for one, of := range set.All() {
 		if matches(one) {
 			fmt.Fprintln(w, t.toolLine(a, one, of))
@@ -192,9 +192,9 @@ func (t *dialogue) rules(ctx context.Context) error {
 	}
 	all = append(append(all, a.Policy.Rules...), t.answered()...)
 	for _, r := range all {
-		fmt.Fprintf(t.std.err, "  %s (%s)\n", show.Visible(r.String()), show.Visible(cmp.Or(r.From, "the file")))
+		fmt.Fprintf(t.std.Err, "  %s (%s)\n", show.Visible(r.String()), show.Visible(cmp.Or(r.From, "the file")))
 	}
-	fmt.Fprintln(t.std.err, "  what no rule covers runs if it only reads, and is asked about otherwise; deny is stronger than ask, and ask than allow")
+	fmt.Fprintln(t.std.Err, "  what no rule covers runs if it only reads, and is asked about otherwise; deny is stronger than ask, and ask than allow")
 	return nil
 }
 
@@ -243,11 +243,11 @@ func (t *dialogue) why() error {
 		said := fmt.Sprintf("  entry %d: ", e.Seq)
 		switch {
 		case moved:
-			fmt.Fprintf(t.std.err, "%sanother model or endpoint was asked: %s\n", said, now)
+			fmt.Fprintf(t.std.Err, "%sanother model or endpoint was asked: %s\n", said, now)
 		case c.Broken != nil && c.Broken.Seq > 0:
-			fmt.Fprintf(t.std.err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
+			fmt.Fprintf(t.std.Err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
 		case c.Broken != nil:
-			fmt.Fprintf(t.std.err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
+			fmt.Fprintf(t.std.Err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
 		}
 		if moved || c.Broken != nil {
 			broke++
@@ -259,7 +259,7 @@ func (t *dialogue) why() error {
 		}
 	}
 	if broke == 0 && asked > 1 {
-		fmt.Fprintf(t.std.err, "  nothing broke the prompt cache: each of %s begins with all of the one before\n", show.Plural(asked, "request"))
+		fmt.Fprintf(t.std.Err, "  nothing broke the prompt cache: each of %s begins with all of the one before\n", show.Plural(asked, "request"))
 	}
 	switch {
 	case asked == 0 && silent > 0:
@@ -269,7 +269,7 @@ func (t *dialogue) why() error {
 	case silent > 0:
 		last += fmt.Sprintf("; about %s the endpoint said nothing", show.Plural(silent, "more request"))
 	}
-	fmt.Fprintln(t.std.err, last)
+	fmt.Fprintln(t.std.Err, last)
 	return nil
 }
 
@@ -326,18 +326,18 @@ func (t *dialogue) context(ctx context.Context, rest string) error {
 	if t.size > 0 {
 		line += fmt.Sprintf("; the endpoint counted %d with the last reply", t.size)
 	}
-	fmt.Fprintln(t.std.err, line)
+	fmt.Fprintln(t.std.Err, line)
 	kinds := slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[b], sums[a]), cmp.Compare(a, b)) })
 	for _, kind := range kinds {
 		if sums[kind] > 0 {
-			fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(sums[kind], total), tokensIn(int64(sums[kind])), show.Visible(kind))
+			fmt.Fprintf(t.std.Err, "  %4s %6s  %s\n", share(sums[kind], total), tokensIn(int64(sums[kind])), show.Visible(kind))
 		}
 	}
 	slices.SortStableFunc(items, func(a, b part) int { return cmp.Compare(b.tokens, a.tokens) })
-	fmt.Fprintln(t.std.err, "  the largest; /context drop ENTRY takes one out, /compact sends a summary of what is old, /collapse leaves out what was read again:")
+	fmt.Fprintln(t.std.Err, "  the largest; /context drop ENTRY takes one out, /compact sends a summary of what is old, /collapse leaves out what was read again:")
 	const most = 5
 	for _, one := range items[:min(most, len(items))] {
-		fmt.Fprintf(t.std.err, "  %4s %6s  %s\n", share(one.tokens, total), tokensIn(int64(one.tokens)), show.Visible(one.what))
+		fmt.Fprintf(t.std.Err, "  %4s %6s  %s\n", share(one.tokens, total), tokensIn(int64(one.tokens)), show.Visible(one.what))
 	}
 	return nil
 }
@@ -381,7 +381,7 @@ func (t *dialogue) drop(ctx context.Context, which string) error {
 	if _, err := t.host.Session.Append(ctx, session.ItemsWithdrawn{Seqs: []int64{seq}, Reason: "The user took it out of the conversation.", By: person.Name}); err != nil {
 		return err
 	}
-	fmt.Fprintf(t.std.err, "antiphon: entry %d is not sent any more; the log keeps it\n", seq)
+	fmt.Fprintf(t.std.Err, "antiphon: entry %d is not sent any more; the log keeps it\n", seq)
 	return nil
 }
 
@@ -390,10 +390,10 @@ func (t *dialogue) collapse(rest string) error {
 	switch rest {
 	case "", "on":
 		t.collapses = true
-		fmt.Fprintln(t.std.err, "antiphon: from now on a marker stands for the output of a call whose content a later call has read again; /collapse off ends it")
+		fmt.Fprintln(t.std.Err, "antiphon: from now on a marker stands for the output of a call whose content a later call has read again; /collapse off ends it")
 	case "off":
 		t.collapses = false
-		fmt.Fprintln(t.std.err, "antiphon: outputs are sent from now on also if they are read again")
+		fmt.Fprintln(t.std.Err, "antiphon: outputs are sent from now on also if they are read again")
 	default:
 		return errors.New("/collapse takes on or off")
 	}
@@ -406,17 +406,17 @@ func (t *dialogue) save(ctx context.Context, name string) error {
 		return err
 	}
 	if name == "" {
-		fmt.Fprintf(t.std.err, "antiphon: all that was said is kept in the session %s; %s continues it. /save NAME gives it another name\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
+		fmt.Fprintf(t.std.Err, "antiphon: all that was said is kept in the session %s; %s continues it. /save NAME gives it another name\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)), t.comeBack())
 		return nil
 	}
 	if err := host.CheckName(name); err != nil {
 		return err
 	}
 	if err := t.host.Store.Rename(ctx, t.info.ID, name); err != nil {
-		return taken(err, name)
+		return t.conf.Program.Taken(err, name)
 	}
 	t.info.Name = name
 	t.tell()
-	fmt.Fprintf(t.std.err, "antiphon: the session is called %s now\n", show.Printable(name))
+	fmt.Fprintf(t.std.Err, "antiphon: the session is called %s now\n", show.Printable(name))
 	return nil
 }

@@ -86,7 +86,7 @@ func (t *dialogue) entitle(ctx context.Context, title, cost string) error {
 		return err
 	}
 	t.info.Title, t.untitled = title, false
-	fmt.Fprintf(t.std.err, "antiphon: the title of the conversation is: %s%s\n", show.Printable(t.env.Hide(title)), cost)
+	fmt.Fprintf(t.std.Err, "antiphon: the title of the conversation is: %s%s\n", show.Printable(t.env.Hide(title)), cost)
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (t *dialogue) entitleOnce(ctx context.Context) {
 	}
 	t.untitled = false
 	if err := t.entitleByModel(ctx); err != nil {
-		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 }
 
@@ -178,7 +178,7 @@ type foresight struct {
 // foresee asks what the person may say next, if the settings say so and the model has answered. The answer stands in the empty draft
 // until they say something, and is not said by itself.
 func (t *dialogue) foresee(ctx context.Context) {
-	if !t.replied || t.chat.Plain || t.env["ANTIPHON_SUGGEST"] != byModel {
+	if !t.replied || t.conf.Plain || t.env["ANTIPHON_SUGGEST"] != byModel {
 		return
 	}
 	t.replied = false
@@ -209,7 +209,7 @@ func (t *dialogue) foreseen(ctx context.Context) {
 	<-f.over
 	t.face.suggest("")
 	if err := t.spend(ctx, f.res); err != nil {
-		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 }
 

@@ -138,7 +138,7 @@ func (f suggestedFace) suggest(text string) { f.texts <- text }
 func TestForesee(t *testing.T) {
 	d, scripted, _ := conversing(t, "again\nturn\n  say And why?\n")
 	face := suggestedFace{scripted, make(chan string, 2)}
-	d.face, d.chat.Plain = face, false
+	d.face, d.conf.Plain = face, false
 	d.env["ANTIPHON_SUGGEST"] = byModel
 	d.foresee(t.Context())
 	if d.foresight != nil {

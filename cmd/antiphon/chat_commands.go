@@ -77,9 +77,9 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 	case "branches":
 		err = t.branches(ctx)
 	case "as-sent":
-		err = t.sessions(ctx, func(all *sessionsCommand) error {
-			return (&showCommand{Session: t.info.ID, AsSent: true}).Run(ctx, t.listed(), t.env, all)
-		})
+		if err = t.kept(); err == nil {
+			err = t.conf.Program.ShowSent(ctx, t.std.Err, t.info.ID)
+		}
 	case "cost":
 		t.cost()
 	case "export":
@@ -103,7 +103,7 @@ func (t *dialogue) command(ctx context.Context, text string) error {
 		return err
 	}
 	if err != nil {
-		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	}
 	return nil
 }
@@ -134,18 +134,15 @@ func unknownCommand(name string) string {
 	return said + "; /help lists them. To send a text that begins with /, put a blank before it"
 }
 
-// listed returns the streams for commands that print rows: they are no Markdown.
-func (t *dialogue) listed() stdio { return stdio{in: t.std.in, out: t.std.err, err: t.std.err} }
-
 func (t *dialogue) help() {
 	for _, c := range chatCommands {
 		t.explained(strings.TrimSpace("/"+c.Name+" "+c.Arguments), c.Help)
 	}
 	hands := "Enter sends, Esc stops the work and keeps all, Ctrl-D leaves; /keys lists all keys"
-	if t.chat.Plain {
+	if t.conf.Plain {
 		hands = "Enter sends, Ctrl-D leaves; /keys lists all keys"
 	}
-	fmt.Fprintln(t.std.err, "  "+show.Wrap(hands, max(20, t.face.width()-3), "  "))
+	fmt.Fprintln(t.std.Err, "  "+show.Wrap(hands, max(20, t.face.width()-3), "  "))
 }
 
 // explained prints a name and what it does beside it, or below it if the name is long.
@@ -158,7 +155,7 @@ func (t *dialogue) explained(name, does string) {
 		name += "\n" + indent
 	}
 	rows := show.Wrap(does, max(20, t.face.width()-len(indent)-1), "")
-	fmt.Fprintln(t.std.err, "  "+name+strings.ReplaceAll(rows, "\n", "\n"+indent))
+	fmt.Fprintln(t.std.Err, "  "+name+strings.ReplaceAll(rows, "\n", "\n"+indent))
 }
 
 // plainKeys are the keys where nothing is redrawn.
@@ -174,10 +171,10 @@ var plainKeys = []tui.Key{
 // keys lists the keys.
 func (t *dialogue) keys() {
 	list := plainKeys
-	if !t.chat.Plain {
+	if !t.conf.Plain {
 		list = tui.Keys(t.face.allKeys(), t.env["ANTIPHON_KEYS"] == "vi")
 	}
-	if own := t.env["ANTIPHON_BIND"]; own != "" && !t.chat.Plain {
+	if own := t.env["ANTIPHON_BIND"]; own != "" && !t.conf.Plain {
 		list = append(list, tui.Key{Keys: "your own", Does: show.Printable(own)})
 	}
 	for _, k := range list {
@@ -194,9 +191,9 @@ func (t *dialogue) model(ctx context.Context, name string) error {
 		}
 		return fmt.Errorf("name a model, as in /model gpt-5.1; now it is %s", show.Asking(setup))
 	}
-	model, at := t.own.model(name)
+	model, at := t.conf.Program.Model(name)
 	return t.reopen(ctx, func(cfg *host.Config) {
-		cfg.Endpoint.Model, cfg.Endpoint.BaseURL = model, cmp.Or(at, t.run.BaseURL)
+		cfg.Endpoint.Model, cfg.Endpoint.BaseURL = model, cmp.Or(at, t.conf.Host.Endpoint.BaseURL)
 	})
 }
 
@@ -209,7 +206,7 @@ func (t *dialogue) chooseEffort(level string) error {
 	}
 	t.effort = level
 	t.tell()
-	fmt.Fprintln(t.std.err, "  effort: "+cmp.Or(level, "as the file says"))
+	fmt.Fprintln(t.std.Err, "  effort: "+cmp.Or(level, "as the file says"))
 	return nil
 }
 
@@ -267,12 +264,12 @@ func (t *dialogue) forkAt(ctx context.Context, at int64, name string) error {
 	before := cmp.Or(t.info.Name, t.info.ID)
 	made, err := host.Fork(ctx, t.host.Store, t.info, at, name)
 	if err != nil {
-		return taken(err, name)
+		return t.conf.Program.Taken(err, name)
 	}
 	for _, d := range made.Dropped {
-		fmt.Fprintln(t.std.err, "!! "+show.Unbroken(t.env.Hide("not taken over: "+d.What)))
+		fmt.Fprintln(t.std.Err, "!! "+show.Unbroken(t.env.Hide("not taken over: "+d.What)))
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this goes on in a fork\n", show.Printable(before))
+	fmt.Fprintf(t.std.Err, "antiphon: %s stays as it is; this goes on in a fork\n", show.Printable(before))
 	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session = made.ID })
 }
 
@@ -324,7 +321,7 @@ func (t *dialogue) branches(ctx context.Context) error {
 		if info.Parent != "" {
 			from = fmt.Sprintf(" (from entry %d)", info.At)
 		}
-		fmt.Fprintf(t.std.err, "%s %s%s%s, %s: %s\n", mark, in, show.Visible(names[info.ID]), from, show.Plural(int(info.Entries), "entry"), show.Shorten(t.env.Hide(info.Title), 60))
+		fmt.Fprintf(t.std.Err, "%s %s%s%s, %s: %s\n", mark, in, show.Visible(names[info.ID]), from, show.Plural(int(info.Entries), "entry"), show.Shorten(t.env.Hide(info.Title), 60))
 		for _, child := range slices.Backward(children[info.ID]) {
 			row(child, in+"  ")
 		}
@@ -335,29 +332,17 @@ func (t *dialogue) branches(ctx context.Context) error {
 	return nil
 }
 
-// sessions performs a command of antiphon sessions on the store of this conversation.
-func (t *dialogue) sessions(_ context.Context, do func(*sessionsCommand) error) error {
-	if err := t.kept(); err != nil {
-		return err
-	}
-	all := &sessionsCommand{storeFlag: t.chat.storeFlag, hide: t.env.Hider()}
-	return do(all)
-}
-
 func (t *dialogue) export(ctx context.Context, path string) error {
-	c := &exportCommand{Session: t.info.ID, To: "auto", Out: path}
-	if _, err := c.form(); err != nil {
+	if !t.conf.Program.Exports(path) {
 		return errors.New("name a file: /export FILE, where FILE ends with .md, .html or .jsonl")
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s exists already; name a new file", path)
 	}
-	return t.sessions(ctx, func(all *sessionsCommand) error {
-		if strings.HasSuffix(path, ".md") {
-			c.To = "chatmd"
-		}
-		return c.Run(ctx, t.listed(), t.env, all)
-	})
+	if err := t.kept(); err != nil {
+		return err
+	}
+	return t.conf.Program.Export(ctx, t.std.Err, t.info.ID, path)
 }
 
 func (t *dialogue) cost() {
@@ -368,9 +353,9 @@ func (t *dialogue) cost() {
 	if all.Cost == 0 && all.Tokens > 0 {
 		line += "; prices in the settings (antiphon config) say what tokens cost, and so does --price at the start"
 	}
-	fmt.Fprintln(t.std.err, "  "+line)
+	fmt.Fprintln(t.std.Err, "  "+line)
 	for _, m := range u.Models {
-		fmt.Fprintf(t.std.err, "  %s: %d tokens\n", show.Shorten(cmp.Or(m.Model, "no model named"), 100), m.Tokens)
+		fmt.Fprintf(t.std.Err, "  %s: %d tokens\n", show.Shorten(cmp.Or(m.Model, "no model named"), 100), m.Tokens)
 	}
 }
 
@@ -387,7 +372,7 @@ func (t *dialogue) copy(which string) error {
 	if t.env["TMUX"] != "" {
 		how = "; tmux passes it on only with set-clipboard on or allow-passthrough on"
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s given to the terminal's clipboard%s\n", show.Plural(len([]rune(text)), "character"), how)
+	fmt.Fprintf(t.std.Err, "antiphon: %s given to the terminal's clipboard%s\n", show.Plural(len([]rune(text)), "character"), how)
 	return nil
 }
 
@@ -478,7 +463,7 @@ func (t *dialogue) compact(ctx context.Context, keep string) error {
 	t.face.Wait("compaction", "a shorter history")
 	defer t.face.Done("compaction")
 	cfg := t.cfg
-	cfg.FrontEnd = front(t.std, t.env, true)
+	cfg.FrontEnd = t.conf.Program.FrontEnd(t.std.Err, true)
 	if err := t.trusted(&cfg); err != nil {
 		return err
 	}
@@ -486,6 +471,6 @@ func (t *dialogue) compact(ctx context.Context, keep string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(t.std.err, "-- about %d tokens became %d, by %s; nothing is lost: the log keeps all\n", done.Before, done.After, done.By)
+	fmt.Fprintf(t.std.Err, "-- about %d tokens became %d, by %s; nothing is lost: the log keeps all\n", done.Before, done.After, done.By)
 	return nil
 }

@@ -211,7 +211,7 @@ turn
 // the program in a plain terminal. K5
 func TestPlainRowsAreMarked(t *testing.T) {
 	var shown strings.Builder
-	newPlainFace(stdio{err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
+	newPlainFace(Streams{Err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
 	if want := "> hello\n> ?? run_command\n>    run it? [y]es:<U+001B>[2J\n"; shown.String() != want {
 		t.Errorf("%q, want %q", shown.String(), want)
 	}
@@ -220,7 +220,7 @@ func TestPlainRowsAreMarked(t *testing.T) {
 // A plain chat that waits for an answer does not write behind the question that it works.
 func TestPlainWaitsForAnAnswer(t *testing.T) {
 	var shown strings.Builder
-	f := newPlainFace(stdio{err: &shown})
+	f := newPlainFace(Streams{Err: &shown})
 	answered := f.asking(false)
 	f.goesOn(10 * time.Second)
 	answered()

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
 )
@@ -69,7 +70,7 @@ type face interface {
 // liveFace is a terminal that is redrawn.
 type liveFace struct{ t *tui.Terminal }
 
-func newLiveFace(in, out *os.File, env environment, colour bool, lost func()) (*liveFace, error) {
+func newLiveFace(in, out *os.File, env host.Environment, colour bool, lost func()) (*liveFace, error) {
 	how, err := parseNotify(env["ANTIPHON_NOTIFY"])
 	if err != nil {
 		return nil, usage(fmt.Errorf("ANTIPHON_NOTIFY: %w\n  hint: %s", err, notifyHint))

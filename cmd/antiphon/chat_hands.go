@@ -4,7 +4,6 @@
 package main
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -53,7 +52,7 @@ func (t *dialogue) values(command, begin string) (found []string) {
 	case "mode":
 		all = modes
 	case "model":
-		all = append(slices.Sorted(maps.Keys(t.own.models)), rehearsal.Model)
+		all = append(slices.Clone(t.conf.Models), rehearsal.Model)
 	case "theme":
 		all = tui.Themes
 	}

@@ -73,7 +73,7 @@ func TestRanIsKept(t *testing.T) {
 	data := t.TempDir()
 	talk := func(id string) (*dialogue, *bytes.Buffer) {
 		var screen bytes.Buffer
-		return &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: id}, std: stdio{err: &screen}}, &screen
+		return &dialogue{conf: Config{Data: filepath.Join(data, "antiphon")}, info: session.Info{ID: id}, std: Streams{Err: &screen}}, &screen
 	}
 	kept := func() (list []string) {
 		files, err := os.ReadDir(filepath.Join(data, "antiphon", "drafts"))
@@ -132,7 +132,7 @@ func TestRanIsKept(t *testing.T) {
 func TestLocksAreSwept(t *testing.T) {
 	data := t.TempDir()
 	locks := filepath.Join(data, "antiphon", "draft-locks")
-	held := &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "held"}}
+	held := &dialogue{conf: Config{Data: filepath.Join(data, "antiphon")}, info: session.Info{ID: "held"}}
 	held.draft()
 	defer held.undraft()
 	long := time.Now().Add(-48 * time.Hour)
@@ -142,7 +142,7 @@ func TestLocksAreSwept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "next"}}
+	next := &dialogue{conf: Config{Data: filepath.Join(data, "antiphon")}, info: session.Info{ID: "next"}}
 	next.draft()
 	defer next.undraft()
 	var left []string
@@ -161,7 +161,7 @@ func TestDraftOfItsOwn(t *testing.T) {
 	data := t.TempDir()
 	drafts := filepath.Join(data, "antiphon", "drafts")
 	open := func() *dialogue {
-		return &dialogue{env: environment{"XDG_DATA_HOME": data}, info: session.Info{ID: "a"}}
+		return &dialogue{conf: Config{Data: filepath.Join(data, "antiphon")}, info: session.Info{ID: "a"}}
 	}
 	one, two := open(), open()
 	if one.draft() != filepath.Join(drafts, "a") {
@@ -189,7 +189,7 @@ func TestDraftOfItsOwn(t *testing.T) {
 
 // TestArguments proves that the arguments of a chat's commands are completed.
 func TestArguments(t *testing.T) {
-	d := &dialogue{own: settings{models: map[string]string{"fast": "m", "big": "n"}}}
+	d := &dialogue{conf: Config{Models: []string{"big", "fast"}}}
 	d.toolNames.Store(&[]string{"append_to_file", "read_file"})
 	for in, want := range map[[2]string]string{
 		{"theme", "c"}:         "contrast",
@@ -216,7 +216,7 @@ func TestArguments(t *testing.T) {
 // a question, and that old ones are removed. K2
 func TestPastedPicture(t *testing.T) {
 	data := t.TempDir()
-	d := &dialogue{env: environment{"XDG_DATA_HOME": data}}
+	d := &dialogue{conf: Config{Data: filepath.Join(data, "antiphon")}}
 	old := filepath.Join(data, "antiphon", "pasted", "old.png")
 	if err := os.MkdirAll(filepath.Dir(old), 0o700); err != nil {
 		t.Fatal(err)

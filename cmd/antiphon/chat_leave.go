@@ -11,12 +11,13 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/toolkit"
 	"github.com/antiphon-go/antiphon/worker"
@@ -25,33 +26,13 @@ import (
 // This file is about attaching to a session, and about leaving one: to workers, to another
 // terminal, or for now. J2
 
-// attached finds the session to attach to, and takes its file as that of the chat.
-func (c *chatCommand) attached(ctx context.Context, env environment) (info session.Info, err error) {
-	if c.File != "" {
-		return info, usage(errors.New("--attach needs no FILE: the session names its own"))
-	}
-	k, err := c.open(ctx, env, false)
-	if err != nil {
-		return info, err
-	}
-	defer func() { err = errors.Join(err, k.Close()) }()
-	if info, err = findWhole(ctx, k, c.Attach, false); err != nil {
-		return info, err
-	}
-	if err := movable(info); err != nil {
-		return info, err
-	}
-	c.File, c.Session = info.Path, info.ID
-	return info, nil
-}
-
 // comeBack returns a command that continues the session.
 func (t *dialogue) comeBack() string {
 	words := "antiphon chat"
-	if t.chat.File != "" {
-		words += " " + quoted(t.chat.File)
+	if t.conf.File != "" {
+		words += " " + quoted(t.conf.File)
 	}
-	return words + " --session " + quoted(cmp.Or(t.info.Name, t.info.ID)) + t.chat.again()
+	return words + " --session " + quoted(cmp.Or(t.info.Name, t.info.ID)) + t.conf.StoreFlags
 }
 
 // goneElsewhere lets the session go, because somebody else goes on with it, and shows it from then
@@ -67,7 +48,7 @@ func (t *dialogue) goneElsewhere(ctx context.Context) error {
 	if t.detached.Load() {
 		return io.EOF
 	}
-	fmt.Fprintf(t.std.err, "antiphon: the session goes on elsewhere: %s\n", show.Printable(t.env.Hide(why)))
+	fmt.Fprintf(t.std.Err, "antiphon: the session goes on elsewhere: %s\n", show.Printable(t.env.Hide(why)))
 	if err := t.visit(ctx, t.found, "", true); err != nil {
 		return err
 	}
@@ -98,13 +79,10 @@ func (t *dialogue) handOver(ctx context.Context) error {
 		return errors.New("no session is open")
 	}
 	in, info := here.store, here.info
-	if _, err := queueOf(in); err != nil {
+	if _, err := store.As[queue.Queue](in, "keep work"); err != nil {
 		return err
 	}
-	if err := movable(info); err != nil {
-		return err
-	}
-	cfg, err := workConfig(t.std, t.env)
+	cfg, err := t.conf.Program.Work(t.std.Err, info)
 	if err != nil {
 		return err
 	}
@@ -125,9 +103,6 @@ func (t *dialogue) handOver(ctx context.Context) error {
 	_, err = s.Deliver(ctx, d)
 	return err
 }
-
-// hungUp is called instead of ending the program when the terminal is gone, if it is set.
-var hungUp atomic.Pointer[func()]
 
 // whenLost returns what is called when the terminal is gone. If a question of the model waits for an answer, the
 // run ends with the question open, other subagents are stopped, and whoever opens the session next is asked. Otherwise the
@@ -152,7 +127,7 @@ func (t *dialogue) whenLost(ctx context.Context) (context.Context, func()) {
 			}
 		})
 	}
-	hungUp.Store(&lost)
+	t.conf.Program.Hangup(lost)
 	return ctx, lost
 }
 

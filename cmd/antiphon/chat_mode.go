@@ -49,7 +49,7 @@ func (t *dialogue) chooseMode(name string) error {
 		t.face.setMode(name)
 	}
 	now := t.face.mode()
-	fmt.Fprintf(t.std.err, "  %s: %s\n", now, aboutMode[now])
+	fmt.Fprintf(t.std.Err, "  %s: %s\n", now, aboutMode[now])
 	return nil
 }
 

@@ -41,12 +41,12 @@ func (t *dialogue) learn(ctx context.Context, h *host.Host) (end func()) {
 	go func() {
 		defer close(done)
 		all := slices.Clone(agents)
-		for info, err := range h.Store.List(ctx, session.Query{Owner: t.run.Owner, Limit: mostNamed}) {
+		for info, err := range h.Store.List(ctx, session.Query{Owner: t.conf.Host.Owner, Limit: mostNamed}) {
 			if err != nil {
 				return // then they are not completed
 			}
 			name := cmp.Or(info.Name, info.ID)
-			if info.ID != h.Session.ID() && nameable(name) && !slices.Contains(all, name) {
+			if info.ID != h.Session.ID() && Nameable(name) && !slices.Contains(all, name) {
 				all = append(all, name)
 			}
 		}
@@ -58,8 +58,8 @@ func (t *dialogue) learn(ctx context.Context, h *host.Host) (end func()) {
 	}
 }
 
-// nameable reports whether a session can be named behind an @.
-func nameable(name string) bool { return name != "" && !strings.ContainsAny(name, "/ \t\n") }
+// Nameable reports whether a session can be named behind an @.
+func Nameable(name string) bool { return name != "" && !strings.ContainsAny(name, "/ \t\n") }
 
 // agentsOf returns the names of the subagents that the file declares.
 func agentsOf(ctx context.Context, h *host.Host) (names []string) {
@@ -83,7 +83,7 @@ func agentsOf(ctx context.Context, h *host.Host) (names []string) {
 // noFile says that a word which looks like the name of a file names none. Other words are for the model.
 func (t *dialogue) noFile(name string) {
 	if strings.ContainsAny(strings.TrimRight(name, ".,;:!?)"), "./") {
-		fmt.Fprintf(t.std.err, "   @%s names no file, and is sent as text\n", show.Visible(name))
+		fmt.Fprintf(t.std.Err, "   @%s names no file, and is sent as text\n", show.Visible(name))
 	}
 }
 
@@ -92,7 +92,7 @@ func (t *dialogue) noFile(name string) {
 // session in which more was said since. If a session cannot be sent, a line says why, and its name is text like any other
 // word: in a prompt that was pasted, nobody may have meant it. K2
 func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.Part, error) {
-	if t.host == nil || t.host.Store == nil || !nameable(name) {
+	if t.host == nil || t.host.Store == nil || !Nameable(name) {
 		t.noFile(name)
 		return nil, nil
 	}
@@ -100,7 +100,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		fmt.Fprintf(t.std.err, "   @%s is sent as text, without the session: %s\n", show.Visible(name), show.Visible(t.env.Hide(err.Error())))
+		fmt.Fprintf(t.std.Err, "   @%s is sent as text, without the session: %s\n", show.Visible(name), show.Visible(t.env.Hide(err.Error())))
 		return nil, nil
 	}
 	info, err := t.sessionNamed(ctx, name)
@@ -132,23 +132,23 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 			return nil, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			fmt.Fprintln(t.std.err, "   "+show.Visible(name)+" is not sent")
+			fmt.Fprintln(t.std.Err, "   "+show.Visible(name)+" is not sent")
 			return nil, nil
 		}
 		t.mayLeave.add(key)
 	}
-	fmt.Fprintf(t.std.err, "   with the session %s\n", show.Visible(name))
-	return named(name, text), nil
+	fmt.Fprintf(t.std.Err, "   with the session %s\n", show.Visible(name))
+	return &item.InputText{Text: name + ":\n\n" + text}, nil
 }
 
 // sessionNamed finds the session with a name or an id. Its ID is "" if there is none.
 func (t *dialogue) sessionNamed(ctx context.Context, name string) (session.Info, error) {
 	in := t.host.Store
 	mine := func(info session.Info) bool {
-		return !info.Nested && (t.run.Owner == "" || info.Owner == t.run.Owner)
+		return !info.Nested && (t.conf.Host.Owner == "" || info.Owner == t.conf.Host.Owner)
 	}
 	var found []session.Info
-	for info, err := range in.List(ctx, session.Query{Name: name, Owner: t.run.Owner, Limit: 2}) {
+	for info, err := range in.List(ctx, session.Query{Name: name, Owner: t.conf.Host.Owner, Limit: 2}) {
 		if err != nil {
 			return session.Info{}, err
 		}

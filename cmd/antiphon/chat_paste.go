@@ -91,11 +91,10 @@ func (w *limited) Write(b []byte) (int, error) {
 // keepPicture writes a picture beside the drafts, and removes those of days before. The message that
 // names it holds the picture itself.
 func (t *dialogue) keepPicture(picture []byte) (string, error) {
-	usual, err := dataFile(t.env)
-	if err != nil {
-		return "", err
+	if t.conf.Data == "" {
+		return "", errors.New("the home folder, which holds pasted pictures, is not known; set HOME")
 	}
-	folder := filepath.Join(filepath.Dir(usual), "pasted")
+	folder := filepath.Join(t.conf.Data, "pasted")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}

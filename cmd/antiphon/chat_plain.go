@@ -22,7 +22,7 @@ import (
 // plainFace shows a conversation as lines, without redrawing anything, for screen readers
 // and terminals that cannot move the cursor.
 type plainFace struct {
-	std   stdio
+	std   Streams
 	once  sync.Once
 	input chan typedLine
 	ahead *typedLine    // a line that was read and is of the next prompt
@@ -36,14 +36,14 @@ type plainFace struct {
 	chosen string // the approval mode
 }
 
-func newPlainFace(std stdio) *plainFace {
+func newPlainFace(std Streams) *plainFace {
 	return &plainFace{std: std, input: make(chan typedLine, 64), over: make(chan struct{}), reply: make(chan string, 64)}
 }
 
 // read reads the lines of the person: answers while a question is asked, prompts otherwise.
 func (f *plainFace) read() {
 	defer f.ended.Do(func() { close(f.over) })
-	for in := bufio.NewReader(f.std.in); ; {
+	for in := bufio.NewReader(f.std.In); ; {
 		line, err := in.ReadString('\n')
 		if err != nil {
 			return
@@ -121,20 +121,20 @@ func (f *plainFace) following(ctx context.Context, wait <-chan time.Time) (next 
 func (f *plainFace) start() { f.once.Do(func() { go f.read() }) }
 
 func (f *plainFace) Wait(_, what string) {
-	fmt.Fprintf(f.std.err, "waiting for %s\n", show.Visible(what))
+	fmt.Fprintf(f.std.Err, "waiting for %s\n", show.Visible(what))
 }
 func (f *plainFace) Done(string)               {}
 func (f *plainFace) Last(_, _ string)          {}
-func (f *plainFace) text() io.Writer           { return f.std.out }
-func (f *plainFace) notes() io.Writer          { return f.std.err }
-func (f *plainFace) width() int                { return show.WidthOf(f.std.out) }
+func (f *plainFace) text() io.Writer           { return f.std.Out }
+func (f *plainFace) notes() io.Writer          { return f.std.Err }
+func (f *plainFace) width() int                { return show.WidthOf(f.std.Out) }
 func (f *plainFace) endText()                  {}
 func (f *plainFace) status(string)             {}
-func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.err, quotedRows(text)) }
-func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.err, "it was:\n%s\n", show.Printable(text)) }
+func (f *plainFace) said(text string)          { fmt.Fprintln(f.std.Err, quotedRows(text)) }
+func (f *plainFace) put(text string)           { fmt.Fprintf(f.std.Err, "it was:\n%s\n", show.Printable(text)) }
 func (f *plainFace) suggest(string)            {} // nobody asks for one
 func (f *plainFace) sent(string)               {}
-func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.err, "(the message was not sent)") }
+func (f *plainFace) unsent(string)             { fmt.Fprintln(f.std.Err, "(the message was not sent)") }
 func (f *plainFace) remember([]string, string) {}
 func (f *plainFace) mode() string              { return cmp.Or(f.chosen, modeAsk) }
 func (f *plainFace) setMode(name string)       { f.chosen = name }
@@ -196,7 +196,7 @@ func (f *plainFace) asking(bool) (end func()) {
 func (f *plainFace) next(ctx context.Context) (string, error) {
 	f.start()
 	for {
-		fmt.Fprint(f.std.err, "> ")
+		fmt.Fprint(f.std.Err, "> ")
 		first := f.ahead
 		if f.ahead = nil; first == nil {
 			if line, ok := f.following(ctx, nil); ok {
@@ -204,16 +204,16 @@ func (f *plainFace) next(ctx context.Context) (string, error) {
 			}
 		}
 		if first != nil {
-			if text, ok := f.more(ctx, *first); ok && spoken(text) != "" {
+			if text, ok := f.more(ctx, *first); ok && strings.TrimSpace(text) != "" {
 				return text, nil
 			}
 		}
 		switch {
 		case ctx.Err() != nil:
-			fmt.Fprintln(f.std.err)
+			fmt.Fprintln(f.std.Err)
 			return "", context.Cause(ctx)
 		case first == nil:
-			fmt.Fprintln(f.std.err)
+			fmt.Fprintln(f.std.Err)
 			return "", io.EOF
 		}
 	}
@@ -248,6 +248,6 @@ func (f *plainFace) goesOn(since time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.asks {
-		fmt.Fprintf(f.std.err, "still working, %s\n", since.Truncate(time.Second))
+		fmt.Fprintf(f.std.Err, "still working, %s\n", since.Truncate(time.Second))
 	}
 }

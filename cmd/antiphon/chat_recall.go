@@ -115,7 +115,7 @@ func (t *dialogue) recall(entries iter.Seq[session.Entry], most int) {
 
 // shortened says that only the end of the session is shown.
 func (t *dialogue) shortened(what string) {
-	fmt.Fprintf(t.std.err, "antiphon: %s; /redraw shows all, and antiphon sessions show %s also what happened between them\n", what, quoted(t.info.ID))
+	fmt.Fprintf(t.std.Err, "antiphon: %s; /redraw shows all, and antiphon sessions show %s also what happened between them\n", what, quoted(t.info.ID))
 }
 
 // replay shows entries as they were shown when they came, from a number on, with at most so many calls.
@@ -189,11 +189,11 @@ func (t *dialogue) replayInput(e session.Entry, p *show.Printer) {
 		}
 		rows := strings.Split(strings.TrimRight(m.printed, "\n"), "\n")
 		if more := len(rows) - mostRanRows; more > 0 {
-			fmt.Fprintf(t.std.err, "  … %s above\n", show.Plural(more, "line"))
+			fmt.Fprintf(t.std.Err, "  … %s above\n", show.Plural(more, "line"))
 			rows = rows[more:]
 		}
 		for _, row := range rows {
-			fmt.Fprintln(t.std.err, "  "+show.Printable(strings.TrimRight(row, "\r")))
+			fmt.Fprintln(t.std.Err, "  "+show.Printable(strings.TrimRight(row, "\r")))
 		}
 	}
 }

@@ -49,8 +49,8 @@ func TestChatShowsTheEndFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
-	std := stdio{in: strings.NewReader(""), out: &shown, err: &shown}
-	d := &dialogue{chat: &chatCommand{Plain: true}, run: &runCommand{}, face: newPlainFace(std), std: std, who: person.New(std.in, std.err)}
+	std := Streams{strings.NewReader(""), &shown, &shown}
+	d := &dialogue{conf: Config{Plain: true}, face: newPlainFace(std), std: std, who: person.New(std.In, std.Err)}
 	d.opening(t.Context(), in, session.Info{ID: "long", Entries: int64(len(entries))})
 
 	last := 2*manyEntries - 1
@@ -87,7 +87,7 @@ func TestChatShowsTheEndFirst(t *testing.T) {
 func TestChatShortIsShownWhole(t *testing.T) {
 	t.Parallel()
 	var shown strings.Builder
-	std := stdio{in: strings.NewReader(""), out: &shown, err: &shown}
+	std := Streams{strings.NewReader(""), &shown, &shown}
 	d := &dialogue{face: newPlainFace(std), std: std}
 	d.opening(t.Context(), &slowStore{}, session.Info{ID: "short", Entries: manyEntries - 1})
 	if d.recalled != 0 || shown.Len() > 0 {

@@ -30,18 +30,18 @@ const ranHead = "I ran a command myself, for you to know. The command and its ou
 func (t *dialogue) shellLine(ctx context.Context, text string) {
 	line := strings.TrimSpace(strings.TrimPrefix(text, "!"))
 	if line == "" {
-		fmt.Fprintln(t.std.err, "!! write a command line behind !, such as ! git status")
+		fmt.Fprintln(t.std.Err, "!! write a command line behind !, such as ! git status")
 		return
 	}
 	out, err := t.runTyped(ctx, line)
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(t.std.err, "antiphon: stopped; the command did not run")
+		fmt.Fprintln(t.std.Err, "antiphon: stopped; the command did not run")
 	case err != nil:
-		fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	case out.Failure == tool.NotRun:
-		fmt.Fprintln(t.std.err, "!! "+show.Printable(out.Error))
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(out.Error))
 	default:
 		text := out.Content.Display()
 		shown := text
@@ -49,12 +49,12 @@ func (t *dialogue) shellLine(ctx context.Context, text string) {
 			_, shown, _ = strings.Cut(text, "\n\noutput:\n")
 		}
 		for line := range strings.Lines(shown) {
-			fmt.Fprintln(t.std.err, "  "+show.Printable(strings.TrimRight(line, "\r\n")))
+			fmt.Fprintln(t.std.Err, "  "+show.Printable(strings.TrimRight(line, "\r\n")))
 		}
 		if out.Failed {
-			fmt.Fprintln(t.std.err, "!! "+show.Printable(out.Error))
+			fmt.Fprintln(t.std.Err, "!! "+show.Printable(out.Error))
 		}
-		fmt.Fprintln(t.std.err, "  (this goes with your next message)")
+		fmt.Fprintln(t.std.Err, "  (this goes with your next message)")
 		t.ran = append(t.ran, ranHead+line+"\n"+text)
 		t.keepRan()
 	}
@@ -108,7 +108,7 @@ func (t *dialogue) keepRan() {
 		err = os.Rename(path+".part", path)
 	}
 	if err != nil {
-		fmt.Fprintln(t.std.err, "!! the output is lost if you leave before: "+show.Printable(t.env.Hide(err.Error())))
+		fmt.Fprintln(t.std.Err, "!! the output is lost if you leave before: "+show.Printable(t.env.Hide(err.Error())))
 		return
 	}
 	if t.ranAt != "" && t.ranAt != path {
@@ -133,7 +133,7 @@ func (t *dialogue) recallRan() {
 	t.ranAt = path + ".ran"
 	for _, text := range t.ran {
 		if line, ok := ranLine(text); ok {
-			fmt.Fprintf(t.std.err, "antiphon: the output of %s goes with your next message\n", show.Shorten(show.Visible(line), 100))
+			fmt.Fprintf(t.std.Err, "antiphon: the output of %s goes with your next message\n", show.Shorten(show.Visible(line), 100))
 		}
 	}
 }

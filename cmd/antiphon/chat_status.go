@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
+	"github.com/antiphon-go/antiphon/session/store"
 )
 
 // This file has the status line.
@@ -151,7 +152,7 @@ func (s *daySpent) add(e session.Entry, of session.Info) float64 {
 }
 
 // count sums up what the other sessions of a store spent, newest first.
-func (s *daySpent) count(ctx context.Context, in keeper, own session.Info) {
+func (s *daySpent) count(ctx context.Context, in store.Store, own session.Info) {
 	sum := 0.0
 	for info, err := range in.List(ctx, session.Query{Owner: own.Owner}) {
 		if err != nil || info.Updated.Before(s.from) {

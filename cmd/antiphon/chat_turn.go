@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/internal/homedir"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/private"
@@ -24,6 +26,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // turn says a text to the agent and shows what happens. Only what makes it impossible to go
@@ -71,8 +74,8 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 		}
 		t.plans(a)
 		t.setEffort(a)
-		if t.run.Temperature != nil {
-			a.Request.Temperature = t.run.Temperature
+		if t.conf.Temperature != nil {
+			a.Request.Temperature = t.conf.Temperature
 		}
 		a.CollapseReads = a.CollapseReads || t.collapses
 		noted, t.undone = t.watch(a), nil
@@ -88,7 +91,7 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 			}
 			if !had && len(said) > 0 && hasSaid(ev) {
 				had, kept = true, true
-				t.run.System, t.run.parts = "", nil
+				t.conf.System, t.conf.Parts = "", nil
 				t.face.sent(text)
 				if t.ran != nil {
 					t.ran = nil
@@ -113,19 +116,19 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case work.Err() != nil:
-		fmt.Fprintln(t.std.err, "antiphon: stopped; what was said and done so far is kept")
+		fmt.Fprintln(t.std.Err, "antiphon: stopped; what was said and done so far is kept")
 		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: errHalted.Error()}); err != nil {
-			fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+			fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 		}
 	case errors.Is(err, session.ErrLost):
 		return err
 	default:
-		said := t.run.roomHint(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At}).Error()
+		said, next := t.conf.Program.Failed(err, agent.Compaction{Auto: t.cfg.Compaction.Auto, At: t.cfg.Compaction.At})
 		if said != t.told {
-			fmt.Fprintln(t.std.err, "!! "+strings.ReplaceAll(show.Printable(t.env.Hide(said)), "\n", "\n   "))
+			fmt.Fprintln(t.std.Err, "!! "+strings.ReplaceAll(show.Printable(t.env.Hide(said)), "\n", "\n   "))
 		}
-		if next := nextStep(err); next != "" {
-			fmt.Fprintln(t.std.err, "   "+next)
+		if next != "" {
+			fmt.Fprintln(t.std.Err, "   "+next)
 		}
 	}
 	return nil
@@ -177,18 +180,18 @@ func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
 	switch begins := len(said) == 0; {
 	case err != nil || begins && !t.host.Fresh():
 		return said, err
-	case begins && len(t.run.parts) > 0: // they follow the question of the agent's file, as those of antiphon run do
-		m, err := item.UserParts(t.run.parts...)
+	case begins && len(t.conf.Parts) > 0: // they follow the question of the agent's file, as those of antiphon run do
+		m, err := item.UserParts(t.conf.Parts...)
 		if err != nil {
 			return nil, err
 		}
 		said = []item.Item{m}
-	case len(t.run.parts) > 0:
+	case len(t.conf.Parts) > 0:
 		m, err := item.As[item.Message](said[0])
 		if err != nil {
 			return nil, err
 		}
-		parts := slices.Clone(t.run.parts)
+		parts := slices.Clone(t.conf.Parts)
 		if said := m.Content.Parts; len(said) > 1 { // what a prompt names follows it, and so do these
 			parts = append(slices.Clone(said), parts...)
 		} else {
@@ -198,8 +201,8 @@ func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
 			return nil, err
 		}
 	}
-	if t.run.System != "" {
-		said = append([]item.Item{item.System(t.run.System)}, said...)
+	if t.conf.System != "" {
+		said = append([]item.Item{item.System(t.conf.System)}, said...)
 	}
 	return said, nil
 }
@@ -250,7 +253,7 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 			return nil, err
 		}
 		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			fmt.Fprintln(t.std.err, "   "+show.Visible(name)+" is not sent")
+			fmt.Fprintln(t.std.Err, "   "+show.Visible(name)+" is not sent")
 			return nil, nil
 		}
 		t.mayLeave.add(real)
@@ -264,9 +267,13 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 	if again, gone := filepath.EvalSymlinks(path); err != nil || gone != nil || again != real || !os.SameFile(now, info) {
 		return nil, errors.New("another file took its place")
 	}
-	part, err := contentOf(name, f)
+	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	part, err := decode.Part(name, data)
 	if err == nil {
-		fmt.Fprintf(t.std.err, "   with %s\n", show.Visible(beside(real)))
+		fmt.Fprintf(t.std.Err, "   with %s\n", show.Visible(beside(real)))
 	}
 	return part, err
 }

@@ -92,19 +92,16 @@ func conversingIn(t *testing.T, dir, script string, tools ...string) (d *dialogu
 	file := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal:agent.script\"/>\n<tool name=\"append_to_file\"/>\n<tool name=\"read_file\"/>\n<tool name=\"find_and_replace\"/>\n<tool name=\"read_directory\"/>\n"+strings.Join(tools, "\n"))
 	write(t, filepath.Join(dir, "agent.script"), script)
 	screen = new(screenText)
-	std := stdio{in: strings.NewReader(""), out: screen, err: screen}
+	std := Streams{strings.NewReader(""), screen, screen}
 	face = &scriptedFace{plainFace: newPlainFace(std)}
 	env := environment{"XDG_DATA_HOME": filepath.Join(dir, "data")}
 	c := &chatCommand{File: file, Session: "work", Plain: true}
-	run, err := c.asRun(screen, env)
+	cfg, err := c.config(t.Context(), stdio{std.In, std.Out, std.Err}, env, settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := run.config(t.Context(), env)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d = &dialogue{chat: c, run: run, env: env, cfg: cfg, face: face, std: std, who: person.New(std.in, std.err), tooled: map[int64]bool{}}
+	d = newDialogue(cfg)
+	d.face, d.std, d.who = face, std, person.New(std.In, std.Err)
 	if err := d.open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +201,7 @@ func TestLostWithModelQuestion(t *testing.T) {
 				t.Fatal(err)
 			}
 			var list strings.Builder
-			if _, err := d.run.choices(t.Context(), stdio{err: &list}, d.env, 200); err != nil || !strings.Contains(list.String(), "(waits for you)") {
+			if _, err := d.conf.Program.Choices(t.Context(), &list, 200); err != nil || !strings.Contains(list.String(), "(waits for you)") {
 				t.Errorf("%v, the list of sessions: %s", err, list.String())
 			}
 			hungUp.Store(nil)
@@ -453,7 +450,7 @@ func TestMisfit(t *testing.T) {
 // TestKeysInPlainMode proves that where nothing is redrawn, no keys are listed that do nothing there.
 func TestKeysInPlainMode(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")
-	d.chat.Plain = true
+	d.conf.Plain = true
 	d.keys()
 	if got := screen.String(); strings.Contains(got, "Esc") || strings.Contains(got, "Ctrl-R") || !strings.Contains(got, "  Ctrl-C                 stops the work, and leaves") {
 		t.Errorf("%s", got)
@@ -563,12 +560,12 @@ func TestTypedOf(t *testing.T) {
 		}
 	}
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")
-	d.run.parts = []item.Part{code}
-	if err := d.turn(t.Context(), "explain"); err != nil || d.run.parts != nil {
-		t.Fatal(err, d.run.parts)
+	d.conf.Parts = []item.Part{code}
+	if err := d.turn(t.Context(), "explain"); err != nil || d.conf.Parts != nil {
+		t.Fatal(err, d.conf.Parts)
 	}
-	if err := d.command(t.Context(), "/undo"); err != nil || len(d.run.parts) != 1 {
-		t.Errorf("%v: %d files go with the next message:\n%s", err, len(d.run.parts), screen)
+	if err := d.command(t.Context(), "/undo"); err != nil || len(d.conf.Parts) != 1 {
+		t.Errorf("%v: %d files go with the next message:\n%s", err, len(d.conf.Parts), screen)
 	}
 }
 
@@ -692,15 +689,12 @@ func TestFirstPrompt(t *testing.T) {
 	d, _, screen := conversing(t, "again\nturn\n  say Yes.\n")
 	cold := 0.25
 	write(t, "notes.txt", "three words here")
-	c := &chatCommand{File: d.chat.File, System: "Be brief.", Files: []string{"notes.txt"}, Effort: "low", Temperature: &cold}
-	run, err := c.asRun(screen, d.env)
+	c := &chatCommand{File: d.conf.File, System: "Be brief.", Files: []string{"notes.txt"}, Effort: "low", Temperature: &cold}
+	cfg, err := c.config(t.Context(), stdio{err: screen}, d.env, settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if run.parts, err = run.attached(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	d.run, d.effort = run, run.Effort
+	d.conf, d.effort = cfg, cfg.Effort
 	for _, text := range []string{"one", "two"} {
 		if err := d.turn(t.Context(), text); err != nil {
 			t.Fatal(err)
@@ -727,7 +721,7 @@ func TestFirstPrompt(t *testing.T) {
 // TestFirstQuestionOfFile proves that instructions and files of the flags go with the question of the agent's file. P5
 func TestFirstQuestionOfFile(t *testing.T) {
 	d, _, screen := conversing(t, "turn\n  say Yes.\n")
-	d.run.System, d.run.parts = "Be brief.", []item.Part{&item.InputText{Text: "notes.txt:\n\nthree words here"}}
+	d.conf.System, d.conf.Parts = "Be brief.", []item.Part{&item.InputText{Text: "notes.txt:\n\nthree words here"}}
 	if err := d.turn(t.Context(), ""); err != nil {
 		t.Fatal(err)
 	}
@@ -737,7 +731,7 @@ func TestFirstQuestionOfFile(t *testing.T) {
 			said += b.Item.JSON()
 		}
 	}
-	if !strings.Contains(said, "Be brief.") || !strings.Contains(said, "three words here") || d.run.parts != nil || d.run.System != "" {
+	if !strings.Contains(said, "Be brief.") || !strings.Contains(said, "three words here") || d.conf.Parts != nil || d.conf.System != "" {
 		t.Errorf("said %s:\n%s", said, screen)
 	}
 }
@@ -761,7 +755,7 @@ func TestRedrawRemembersOnce(t *testing.T) {
 // TestPlainLines proves that lines that are pasted into a plain chat are one prompt, as are those behind a
 // backslash, and that lines that were typed one by one are not.
 func TestPlainLines(t *testing.T) {
-	f := newPlainFace(stdio{in: strings.NewReader(""), err: new(strings.Builder)})
+	f := newPlainFace(Streams{In: strings.NewReader(""), Err: new(strings.Builder)})
 	f.start()
 	<-f.over
 	f.over = make(chan struct{})
@@ -787,7 +781,7 @@ func TestPlainLines(t *testing.T) {
 // that what was typed until then begins the next prompt, and that the end of the input does not send it.
 func TestPlainLineGoesOn(t *testing.T) {
 	var shown strings.Builder
-	f := newPlainFace(stdio{in: strings.NewReader(""), err: &shown})
+	f := newPlainFace(Streams{In: strings.NewReader(""), Err: &shown})
 	f.start()
 	<-f.over
 	f.over = make(chan struct{})

@@ -382,10 +382,10 @@ func (t *dialogue) back(ctx context.Context, which string) error {
 	}
 	const most = 20
 	for _, n := range numbers[:min(most, len(numbers))] {
-		fmt.Fprintf(t.std.err, "  %2d. %s\n", n, show.Shorten(list[len(list)-n].text, 100))
+		fmt.Fprintf(t.std.Err, "  %2d. %s\n", n, show.Shorten(list[len(list)-n].text, 100))
 	}
 	if len(numbers) > most {
-		fmt.Fprintf(t.std.err, "      and %d before them, which /undo N reaches\n", len(numbers)-most)
+		fmt.Fprintf(t.std.Err, "      and %d before them, which /undo N reaches\n", len(numbers)-most)
 	}
 	line, err := t.asked(ctx, "go back before which one? its number, or nothing: ")
 	if err != nil || line == "" {
@@ -414,7 +414,7 @@ func (t *dialogue) asked(ctx context.Context, question string) (string, error) {
 	}
 	defer done()
 	t.who.Unasked()
-	fmt.Fprint(t.std.err, question)
+	fmt.Fprint(t.std.Err, question)
 	line, _, err := t.who.Line(ctx)
 	return strings.TrimSpace(line), err
 }
@@ -472,8 +472,8 @@ func (t *dialogue) backTo(ctx context.Context, m said) error {
 // sendAgain has what flags sent with a message go with the next one.
 func (t *dialogue) sendAgain(m said) {
 	if len(m.sent) > 0 {
-		t.run.parts = append(slices.Clone(m.sent), t.run.parts...)
-		fmt.Fprintf(t.std.err, "   (%s of -f with your next message)\n", show.Plural(len(m.sent), "file"))
+		t.conf.Parts = append(slices.Clone(m.sent), t.conf.Parts...)
+		fmt.Fprintf(t.std.Err, "   (%s of -f with your next message)\n", show.Plural(len(m.sent), "file"))
 	}
 }
 
@@ -481,10 +481,10 @@ func (t *dialogue) sendAgain(m said) {
 func (t *dialogue) list(found since) {
 	show := func(title string, lines []string) {
 		if len(lines) > 0 {
-			fmt.Fprintln(t.std.err, "   "+title)
+			fmt.Fprintln(t.std.Err, "   "+title)
 		}
 		for _, line := range lines {
-			fmt.Fprintln(t.std.err, "     "+show.Shorten(show.Visible(t.env.Hide(line)), 200))
+			fmt.Fprintln(t.std.Err, "     "+show.Shorten(show.Visible(t.env.Hide(line)), 200))
 		}
 	}
 	var back, stays []string
@@ -521,8 +521,8 @@ func (t *dialogue) before(ctx context.Context, m said) error {
 	if m.seq > 1 {
 		return t.forkAt(ctx, m.seq-1, "")
 	}
-	fmt.Fprintf(t.std.err, "antiphon: %s stays as it is; this begins anew\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)))
-	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session, cfg.Tags = timedName(), t.run.Tag })
+	fmt.Fprintf(t.std.Err, "antiphon: %s stays as it is; this begins anew\n", show.Printable(cmp.Or(t.info.Name, t.info.ID)))
+	return t.reopen(ctx, func(cfg *host.Config) { cfg.Session, cfg.Tags = TimedName(), t.conf.Host.Tags })
 }
 
 // undone is what /undo did last.
@@ -541,7 +541,7 @@ func (t *dialogue) redo(ctx context.Context) error {
 	t.undone = nil
 	done := t.restore(ctx, u.files)
 	if u.conversation {
-		t.run.parts = nil // the message that they go with is there again
+		t.conf.Parts = nil // the message that they go with is there again
 	}
 	if !u.conversation {
 		if len(done) == 0 {
@@ -558,10 +558,10 @@ func (t *dialogue) restore(ctx context.Context, list []fileChange) (done []fileC
 	for _, c := range list {
 		err := restoreFile(ctx, t.host.Session.Blobs(), t.host.Session.ID(), c)
 		if err != nil {
-			fmt.Fprintf(t.std.err, "!! %s: %s\n", show.Visible(beside(c.path)), show.Printable(t.env.Hide(err.Error())))
+			fmt.Fprintf(t.std.Err, "!! %s: %s\n", show.Visible(beside(c.path)), show.Printable(t.env.Hide(err.Error())))
 			continue
 		}
-		fmt.Fprintf(t.std.err, "   %s is as it was\n", show.Visible(beside(c.path)))
+		fmt.Fprintf(t.std.Err, "   %s is as it was\n", show.Visible(beside(c.path)))
 		done = append(done, fileChange{c.path, c.after, c.before})
 	}
 	return done

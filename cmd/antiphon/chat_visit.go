@@ -44,12 +44,12 @@ const settles = 20 * time.Second
 // visit shows the session until nobody runs it any more. It returns [io.EOF] if the person
 // leaves. With moved, whoever the session was given to may need a moment to take it.
 func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, moved bool) (err error) {
-	in, err := t.run.open(ctx, t.env, false)
+	in, err := t.conf.Program.OpenStore(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, in.Close()) }()
-	log, err := auditLog(t.env)
+	log, err := t.conf.Program.AuditLog()
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	t.printer(slices.Values(s.Log()[:0]))
 	src := &attach.Stored{In: in, ID: info.ID, Audit: log, From: "chat"}
 	t.print.Over = true
-	v := &visitor{t: t, store: in, View: &attach.View{Err: t.std.err, Who: t.who, Src: src, Info: info, Show: t.print}}
+	v := &visitor{t: t, store: in, View: &attach.View{Err: t.std.Err, Who: t.who, Src: src, Info: info, Show: t.print}}
 	v.Begin(s.Log())
 	if moved {
 		v.since = time.Now()
@@ -72,11 +72,11 @@ func (t *dialogue) visit(ctx context.Context, info session.Info, holder string, 
 	case err != nil:
 		return err
 	case over:
-		fmt.Fprintf(t.std.err, "antiphon: nobody runs %s, so it goes on here\n", show.Printable(t.name()))
+		fmt.Fprintf(t.std.Err, "antiphon: nobody runs %s, so it goes on here\n", show.Printable(t.name()))
 		return nil
 	}
 	who := cmp.Or(holder, "another process, or a worker soon,")
-	fmt.Fprintf(t.std.err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", show.Printable(t.name()), show.Printable(who))
+	fmt.Fprintf(t.std.Err, "antiphon: attached to %s, which %s runs: what you type is said to it, Esc stops its work, /take goes on with it here, and leaving leaves it running\n", show.Printable(t.name()), show.Printable(who))
 	if attach.UnderWay(s) > 0 {
 		v.works(ctx)
 	} else if v.Asks, err = agent.PendingApprovals(ctx, s); err != nil {
@@ -197,7 +197,7 @@ func (v *visitor) stay(ctx context.Context) error {
 			if over, err := v.over(ctx); err != nil {
 				return err
 			} else if over {
-				fmt.Fprintf(t.std.err, "antiphon: nobody else runs %s any more, so it goes on here\n", show.Printable(t.name()))
+				fmt.Fprintf(t.std.Err, "antiphon: nobody else runs %s any more, so it goes on here\n", show.Printable(t.name()))
 				return nil
 			}
 		}
@@ -247,7 +247,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		t.face.sent(text)
 	}
 	if strings.HasPrefix(text, "!") {
-		fmt.Fprintln(t.std.err, "!! a shell line needs the conversation here: /take takes it")
+		fmt.Fprintln(t.std.Err, "!! a shell line needs the conversation here: /take takes it")
 		return false, nil
 	}
 	if !isCommand {
@@ -261,22 +261,22 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		}()
 		said, err := t.first(t.message(ctx, text, true, t.picture))
 		if err != nil {
-			fmt.Fprintln(t.std.err, "!! "+show.Printable(t.env.Hide(err.Error())))
+			fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 			return false, nil
 		}
 		err = v.Src.Say(ctx, true, said...)
 		if kept = err == nil; kept {
-			t.run.System, t.run.parts = "", nil
+			t.conf.System, t.conf.Parts = "", nil
 		}
 		switch refused := new(server.Error); {
 		case errors.As(err, &refused):
-			fmt.Fprintln(t.std.err, "!! "+show.Printable(refused.Message))
+			fmt.Fprintln(t.std.Err, "!! "+show.Printable(refused.Message))
 		case err != nil:
 			return false, err
 		case v.there != nil && v.there.Rests():
-			fmt.Fprintln(t.std.err, "   (said: nobody runs the session now, so it waits for its next run)")
+			fmt.Fprintln(t.std.Err, "   (said: nobody runs the session now, so it waits for its next run)")
 		default:
-			fmt.Fprintln(t.std.err, "   (said: it is answered when what is under way is done)")
+			fmt.Fprintln(t.std.Err, "   (said: it is answered when what is under way is done)")
 		}
 		return false, nil
 	}
@@ -289,7 +289,7 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 		t.cost()
 	case "take":
 		if v.there != nil {
-			fmt.Fprintln(t.std.err, "!! /take needs the store of the session, and it is at a server")
+			fmt.Fprintln(t.std.Err, "!! /take needs the store of the session, and it is at a server")
 			return false, nil
 		}
 		return true, v.takeOver(ctx)
@@ -301,10 +301,10 @@ func (v *visitor) said(ctx context.Context, text string) (taken bool, err error)
 			"/cost, /keys   as always",
 			"/quit   leaves; it runs on",
 		} {
-			fmt.Fprintln(t.std.err, "  "+line)
+			fmt.Fprintln(t.std.Err, "  "+line)
 		}
 	default:
-		fmt.Fprintf(t.std.err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", show.Printable(show.Shorten(name, 40)))
+		fmt.Fprintf(t.std.Err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", show.Printable(show.Shorten(name, 40)))
 	}
 	return false, nil
 }
@@ -316,7 +316,7 @@ func (v *visitor) takeOver(ctx context.Context) error {
 	defer stop()
 	v.rests()
 	defer v.t.face.working(stop, nil)()
-	m := attach.Mover{Err: v.t.std.err, Hide: v.t.env.Hider(), Store: v.store, Info: v.Info, From: "chat", Why: why}
+	m := attach.Mover{Err: v.t.std.Err, Hide: v.t.env.Hider(), Store: v.store, Info: v.Info, From: "chat", Why: why}
 	if err := m.Free(waiting, false); err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 	_ "time/tzdata" // zones of schedules, where the system has no files of them
@@ -76,6 +77,9 @@ func main() {
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), stdio{os.Stdin, os.Stdout, os.Stderr}))
 }
+
+// hungUp is called instead of ending the program when the terminal is gone, if it is set.
+var hungUp atomic.Pointer[func()]
 
 // sameHangup is how long a hangup counts as the same one: shells and systems send it again. One that comes later ends
 // the program.
