@@ -126,12 +126,27 @@ func NewEvent(v EventValue) (Event, error) {
 	if nils.Is(v) {
 		return Event{}, errNil
 	}
-	b, err := appendUnion(nil, v)
-	b, err = wholeFrom(nil, b, err)
+	text, err := encoded(v)
 	if err != nil {
 		return Event{}, withType(err, item.Type(v.EventType()))
 	}
-	return ParseEventString(jsonx.String(b)) // safe: b is not used elsewhere
+	return ParseEventString(text)
+}
+
+// encoded returns the text of an event without spare capacity, because the event keeps it.
+// It is text that leaves the program: payloads are in it.
+func encoded(v EventValue) (text string, err error) {
+	if u, ok := v.(unknown); ok {
+		text, err = checked(string(u.rawJSON()))
+	} else {
+		text, err = record.Text(v.fields)
+		err = shaped(err)
+	}
+	if err != nil || !item.HasHeld(text) {
+		return text, err
+	}
+	whole, err := item.JSON(text).MarshalJSON()
+	return jsonx.String(whole), err
 }
 
 // head reads or writes the members of every event.

@@ -495,7 +495,7 @@ func (l *detailList) json() item.JSON {
 	if len(l.list) == 0 {
 		return ""
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('[')
 	for _, d := range l.list {
 		for name, text := range d.texts {

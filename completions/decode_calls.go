@@ -163,9 +163,9 @@ func (d *Decoder) beginCalls() error {
 
 // tellCall yields the new part of a call.
 func (d *Decoder) tellCall(c *liveCall) {
-	id := d.reply.callItemID(c.number, c.custom)
 	if !c.added {
 		c.added = true
+		id := d.reply.callItemID(c.number, c.custom)
 		if c.callID == "" {
 			c.callID = d.reply.callID(c.number)
 		}

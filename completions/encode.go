@@ -119,7 +119,7 @@ func (e *Encoder) chunk(delta func(*writer), reason string) error {
 	if err := e.start(); err != nil {
 		return err
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	e.Options.writeHead(w, &e.resp, "chat.completion.chunk")
 	w.name("choices")
@@ -292,7 +292,7 @@ func (e *Encoder) last(ev api.Event) error {
 	if err := e.chunk(func(*writer) {}, finishOf(r, e.calls > 0)); err != nil || r.Usage == nil {
 		return err
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	e.Options.writeHead(w, &e.resp, "chat.completion.chunk")
 	w.raw("choices", "[]")

@@ -155,6 +155,9 @@ type writer struct {
 
 func appendTo(dst []byte) *writer { return &writer{buf: dst, base: len(dst)} }
 
+// newWriter returns a writer of an object of its own, with room for most.
+func newWriter() *writer { return &writer{buf: make([]byte, 0, 512)} }
+
 func (w *writer) comma() {
 	if n := len(w.buf); n > w.base && w.buf[n-1] != '{' && w.buf[n-1] != '[' && w.buf[n-1] != ':' {
 		w.buf = append(w.buf, ',')
@@ -185,7 +188,14 @@ func (w *writer) raw(name string, v item.JSON) {
 	w.buf = append(w.buf, v...)
 }
 
-func (w *writer) text(name, s string) { w.raw(name, item.Quote(s)) }
+func (w *writer) text(name, s string) {
+	w.raw(name, "")
+	out, err := jsonx.AppendQuoted(w.buf, s)
+	if err != nil { // it is not UTF-8
+		out = append(w.buf, item.Quote(s)...)
+	}
+	w.buf = out
+}
 
 // optText writes a string member unless it is empty.
 func (w *writer) optText(name, s string) {

@@ -153,7 +153,7 @@ func (m *messages) message(it item.Item, at place) error {
 	if err := m.end(); err != nil {
 		return err
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	w.text("role", m.options.role(v.Role))
 	if !m.content(w, v.Content, at.at("content")) {
@@ -196,7 +196,7 @@ func (m *messages) output(it item.Item, at place) error {
 	if err != nil {
 		return err
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	w.text("role", roleTool)
 	w.text("tool_call_id", id)
@@ -235,7 +235,7 @@ func (m *messages) flush() error {
 	if len(m.pending.buf) == 0 {
 		return nil
 	}
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	w.text("role", string(item.RoleUser))
 	w.name("content")

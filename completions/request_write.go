@@ -109,13 +109,19 @@ func stored(r *api.Request) error {
 
 // unsent reports the members that have no counterpart.
 func unsent(r *api.Request, at place) {
-	for name, set := range map[string]bool{
-		"background": r.Background != nil && *r.Background, "max_tool_calls": r.MaxToolCalls != nil,
-		"truncation": r.Truncation != "", "context_management": len(r.ContextManagement) > 0,
-		"moderation": r.Moderation != nil, "prompt_cache_options": r.PromptCacheOptions != nil,
+	for _, member := range []struct {
+		name string
+		set  bool
+	}{
+		{"background", r.Background != nil && *r.Background},
+		{"max_tool_calls", r.MaxToolCalls != nil},
+		{"truncation", r.Truncation != ""},
+		{"context_management", len(r.ContextManagement) > 0},
+		{"moderation", r.Moderation != nil},
+		{"prompt_cache_options", r.PromptCacheOptions != nil},
 	} {
-		if set {
-			at.at(name).lose(noCounterpart)
+		if member.set {
+			at.at(member.name).lose(noCounterpart)
 		}
 	}
 	for i, name := range r.Include {
@@ -138,7 +144,7 @@ func (o Options) writeInstructions(w *writer, r *api.Request, at place) {
 }
 
 func (o Options) writeToolMembers(w *writer, r *api.Request, at place) {
-	tools := appendTo(nil)
+	tools := newWriter()
 	n, search := writeTools(tools, r.Tools, at.at("tools"))
 	choice := writeChoice(r.ToolChoice, at.at("tool_choice"))
 	if n > 0 {

@@ -233,7 +233,7 @@ func (m *messages) close() error {
 		return nil
 	}
 	m.waiting = append(m.waiting, t.ids...)
-	w := appendTo(nil)
+	w := newWriter()
 	w.open('{')
 	w.text("role", m.options.role(item.RoleAssistant))
 	switch {

@@ -46,6 +46,9 @@ func Quote(s string) JSON {
 	if err != nil {
 		b, _ = jsonx.AppendQuoted(nil, strings.ToValidUTF8(s, "\uFFFD"))
 	}
+	if len(b) == cap(b) { // nothing was escaped
+		return JSON(jsonx.String(b))
+	}
 	return JSON(b)
 }
 
