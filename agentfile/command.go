@@ -72,7 +72,7 @@ func (f *fixed) run(ctx context.Context, call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer f.made.keep(f.made.open(f.first, f.scripts))
+	defer f.made.keep(f.first, f.made.open(f.first, f.scripts))
 	return f.inner.Run(ctx, whole)
 }
 

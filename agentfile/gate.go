@@ -60,6 +60,7 @@ type gate struct {
 	found  map[string]foundAt // by the paths of these files, before links are resolved
 	// included is how many bytes of documents, images and files this pass has so far, and payload how many of payloads.
 	included, payload int64
+	earlier           *trust.Outputs // what calls of earlier runs left
 }
 
 func newGate(p places) *gate {
@@ -377,6 +378,9 @@ func (g *gate) scripts(dir string, words []string, varies func(name, why string)
 		case g.belongs(at.real):
 			var hash string
 			if hash, why = g.hash(at.real); why == "" {
+				if s := (trust.Source{Path: path, Word: name}); g.earlier.Has(trust.Output{Command: keyOf(dir, words), Path: path, Hash: hash}) && outlives(s, words) {
+					hash = "" // as if it was not there: the command that a person agreed to made it
+				}
 				scripts = append(scripts, trust.Source{Path: path, Hash: hash, Word: name})
 			}
 		case lies || within(dir, path):

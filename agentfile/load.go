@@ -114,6 +114,9 @@ type Options struct {
 	// Known must return for it from then on. If it returns an error, the change fails. If it is
 	// nil, all that runs leave counts as what somebody added.
 	Leave func(trust.Left) error
+	// Made remembers which files the calls of declared commands made, so that a later run does not ask about
+	// them as about scripts that somebody else put there. If it is nil, each run does.
+	Made *trust.Outputs
 	// Configured reports whether a file may name this base URL without a power, because
 	// the person configured it, or because no file's base URL is used. Nil means none.
 	Configured func(baseURL string) bool
@@ -252,6 +255,7 @@ func parse(ctx context.Context, name, path string, src []byte, o Options) (*File
 			return nil, err
 		}
 		o.gate = newGate(places)
+		o.gate.earlier = o.Made
 		defer o.gate.forget()
 		if o.packed != nil {
 			defer o.packed(o.gate)

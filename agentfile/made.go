@@ -17,8 +17,22 @@ import (
 // file was read, such as the output that its words name: a person who agreed to the command agreed
 // to them. It may be used concurrently.
 type made struct {
+	earlier *trust.Outputs // what calls of other runs left
+	command string         // the folder and the words, for earlier
+
 	mu     sync.Mutex
 	hashes map[string]string // by path, as a call left them
+}
+
+// keyOf names a command for [trust.Outputs].
+func keyOf(dir string, words []string) string { return dir + "\x00" + strings.Join(words, "\x00") }
+
+// outlives reports whether it is remembered after the run that a call left a file. A file that looks like a program is not
+// remembered: a run may have been talked into making it, for another one to run it.
+func outlives(s trust.Source, words []string) bool {
+	info, err := os.Lstat(s.Path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 &&
+		!slices.Contains(codeEndings, strings.ToLower(filepath.Ext(s.Path))) && !slices.Contains(codeOf(words), s.Word)
 }
 
 // open returns the files of a command that a call may make: those that are not there, and those
@@ -41,7 +55,7 @@ func (m *made) open(words []string, scripts []trust.Source) (list []trust.Source
 }
 
 // keep remembers what a call made of the files that were open to it.
-func (m *made) keep(open []trust.Source) {
+func (m *made) keep(words []string, open []trust.Source) {
 	for _, s := range open {
 		hash, why := new(gate).hash(resolved(s.Path))
 		m.mu.Lock()
@@ -52,6 +66,9 @@ func (m *made) keep(open []trust.Source) {
 			m.hashes[s.Path] = hash
 		}
 		m.mu.Unlock()
+		if why == "" && outlives(s, words) {
+			_ = m.earlier.Keep(trust.Output{Command: m.command, Path: s.Path, Hash: hash}) // else a later run asks
+		}
 	}
 }
 
@@ -60,11 +77,11 @@ func (m *made) left(s trust.Source) bool {
 	m.mu.Lock()
 	hash := m.hashes[s.Path]
 	m.mu.Unlock()
-	if hash == "" {
+	if hash == "" && m.earlier == nil {
 		return false
 	}
 	now, why := new(gate).hash(resolved(s.Path))
-	return why == "" && now == hash
+	return why == "" && (now == hash || m.earlier.Has(trust.Output{Command: m.command, Path: s.Path, Hash: now}))
 }
 
 // others returns the scripts without the files that are as a call left them.

@@ -242,6 +242,7 @@ func (f *File) tool(decl *chatmd.Tool, confined profile, o Options) (tool.Tool, 
 		} else { // a person may allow the calls, with the scripts as they are now
 			fixed.scripts = o.gate.scripts(dir, fixed.first, func(string, string) {})
 		}
+		fixed.made.earlier, fixed.made.command = o.Made, keyOf(f.files.Roots()[0].Path, fixed.first)
 		return fixed, nil
 	}
 	if _, known := toolkit.Lookup(decl.Name); !known {

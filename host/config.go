@@ -139,6 +139,8 @@ type Config struct {
 	// what runs leave in it: see [agentfile.Options].
 	Known func(trust.Source) (left trust.Left, known bool)
 	Leave func(trust.Left) error
+	// Made remembers which files the calls of declared commands made: see [agentfile.Options].Made.
+	Made *trust.Outputs
 	// Variables are variables of the Environment that files may name, and the hosts that
 	// these may be sent to, in addition to those of the agreement.
 	Variables []trust.Variable
@@ -220,7 +222,7 @@ func (c Compaction) of(own agent.Compaction) agent.Compaction {
 func (c *Config) options() agentfile.Options {
 	o := agentfile.Options{
 		Workspace: c.Workspace, Home: c.Home, Profiles: c.Endpoint.Table, Asker: c.Asker, Live: c.Live,
-		KeepAgent: c.KeepAgent, Sandbox: c.Sandbox, Hosts: c.Hosts, Answers: c.Cache, Protected: c.protected(), Consent: c.Trust, Began: c.Began, Known: c.Known, Leave: c.Leave, Configured: c.Endpoint.Configured(c.Environment),
+		KeepAgent: c.KeepAgent, Sandbox: c.Sandbox, Hosts: c.Hosts, Answers: c.Cache, Protected: c.protected(), Consent: c.Trust, Began: c.Began, Known: c.Known, Leave: c.Leave, Made: c.Made, Configured: c.Endpoint.Configured(c.Environment),
 	}
 	for _, r := range c.Rules {
 		if r.Verdict == session.Allow && r.Member == "" {

@@ -49,7 +49,7 @@ func (c *checkCommand) Run(ctx context.Context, std stdio, env environment) erro
 	}
 	options.Check, options.Configured = true, host.Endpoint{}.Configured(env)
 	if t, err := newTruster("", &trustFlags{}, std, env, nil); err == nil { // without a folder for them, no transcript is known
-		options.Known = t.knows
+		options.Known, options.Made = t.knows, t.made
 	}
 	bad := 0
 	for _, path := range c.Files {

@@ -383,7 +383,7 @@ func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, s
 		return a, err
 	}
 	t.sandbox = profileFlag(c.Sandbox, c.Hosts)
-	cfg.File, cfg.Audit, cfg.Protected, cfg.Known = file, t.record, t.protected(), t.knows
+	cfg.File, cfg.Audit, cfg.Protected, cfg.Known, cfg.Made = file, t.record, t.protected(), t.knows, t.made
 	options, err := fileOptions()
 	if err != nil {
 		return a, err

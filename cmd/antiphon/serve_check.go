@@ -79,7 +79,7 @@ func (c *servedFlags) showAgent(ctx context.Context, cfg host.Config, what, file
 	if err != nil {
 		return false, err
 	}
-	options.Check, options.Profiles, options.Known = true, cfg.Endpoint.Table, t.knows
+	options.Check, options.Profiles, options.Known, options.Made = true, cfg.Endpoint.Table, t.knows, t.made
 	options.Configured = cfg.Endpoint.Configured(env)
 	f, err := agentfile.Load(ctx, file, options)
 	if err != nil {

@@ -61,6 +61,7 @@ type truster struct {
 	store    *trust.Store
 	begun    *trust.Store // the transcripts that runs of this user began, without powers
 	left     *trust.Ledger
+	made     *trust.Outputs
 	audit    *audit.Log     // nil if none is written
 	who      *person.Person // nil if nobody can be asked
 
@@ -96,7 +97,7 @@ func newTruster(file string, flags *trustFlags, std stdio, env environment, who 
 		return nil, err
 	}
 	begun := trust.Open(filepath.Join(filepath.Dir(store.Path()), "transcripts.jsonl"))
-	return &truster{file: file, all: flags.Trust, settings: settingsFolder(env), std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), audit: log, who: who, now: time.Now}, nil
+	return &truster{file: file, all: flags.Trust, settings: settingsFolder(env), std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), made: trust.OpenOutputs(filepath.Join(filepath.Dir(store.Path()), "outputs")), audit: log, who: who, now: time.Now}, nil
 }
 
 // record writes to the audit log, if there is one.

@@ -79,7 +79,7 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	if err != nil {
 		return err
 	}
-	options.Check, options.Configured, options.Known = true, host.Endpoint{}.Configured(env), t.knows
+	options.Check, options.Configured, options.Known, options.Made = true, host.Endpoint{}.Configured(env), t.knows, t.made
 	if !c.Mine { // which agrees to no power
 		options.Consent = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
 			return c.agree(ctx, t, claim)

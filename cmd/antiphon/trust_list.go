@@ -101,7 +101,7 @@ func (t *truster) contentOf(ctx context.Context, path string) (hash string) {
 	if err != nil {
 		return ""
 	}
-	options.Check, options.Known = true, t.knows
+	options.Check, options.Known, options.Made = true, t.knows, t.made
 	file, err := agentfile.Load(ctx, path, options)
 	if err != nil {
 		return ""

@@ -230,7 +230,7 @@ func (c *workStartCommand) config(ctx context.Context, std stdio, env environmen
 	if err != nil {
 		return cfg, err
 	}
-	cfg.Audit, cfg.Protected, cfg.Known = t.record, t.protected(), t.knows
+	cfg.Audit, cfg.Protected, cfg.Known, cfg.Made = t.record, t.protected(), t.knows, t.made
 	return cfg, nil
 }
 
