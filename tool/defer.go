@@ -33,6 +33,7 @@ func Namespace(group *item.NamespaceTool) Option {
 		return func(c *config) { c.noNamespace = true }
 	}
 	own := *group
+	own.Extra = slices.Clone(group.Extra)
 	return func(c *config) { c.annotations.Namespace, c.noNamespace = &own, false }
 }
 

@@ -96,3 +96,49 @@ func TestDeclaredWrongly(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A definition does not change with what the caller does to the values that it was made
+// of, or to one that it got.
+func TestDefinitionStays(t *testing.T) {
+	callers := []string{item.AllowDirect}
+	def := &item.FunctionTool{Name: "find", AllowedCallers: []string{item.AllowDirect}, Extra: item.Extra{{Name: "x", Value: "1"}}}
+	custom := &item.CustomTool{Name: "note", AllowedCallers: []string{item.AllowDirect}}
+	group := &item.NamespaceTool{Name: "crm", Description: "Customers.", Extra: item.Extra{{Name: "x", Value: "1"}}}
+	var tools []tool.Tool
+	for _, d := range []item.Tool{def, custom, &item.ApplyPatchTool{AllowedCallers: callers}} {
+		made, err := tool.Raw(d, nothingRaw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools = append(tools, made)
+	}
+	tools = append(tools, tool.Must("get", "Gets.", nothing, tool.Callers(callers...), tool.Namespace(group)))
+	text := func() string {
+		set, err := tool.NewSet(tools...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := (&api.Request{Tools: set.Definitions()}).MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+	before := text()
+	callers[0], def.AllowedCallers[0], def.Extra[0].Value, custom.AllowedCallers[0] = "a", "b", "2", "c"
+	group.Name, group.Extra[0].Value = "other", "2"
+	for _, made := range tools {
+		switch d := made.Definition().(type) {
+		case *item.FunctionTool:
+			d.Name, d.AllowedCallers[0] = "other", "d"
+			d.Extra.Set("x", "3")
+		case *item.CustomTool:
+			d.Name, d.AllowedCallers[0] = "other", "e"
+		case *item.ApplyPatchTool:
+			d.AllowedCallers[0] = "f"
+		}
+	}
+	if after := text(); after != before {
+		t.Errorf("\n%s\nbefore it was\n%s", after, before)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -160,11 +161,36 @@ func beside(out any) (res Result) {
 // cloneFunction copies a definition, so that callers cannot change the tool's own.
 func cloneFunction(d *item.FunctionTool) *item.FunctionTool {
 	c := *d
-	if d.Strict != nil {
-		strict := *d.Strict
-		c.Strict = &strict
-	}
+	c.Strict, c.DeferLoading = clonePointer(d.Strict), clonePointer(d.DeferLoading)
+	c.AllowedCallers, c.Extra = slices.Clone(d.AllowedCallers), slices.Clone(d.Extra)
 	return &c
+}
+
+func cloneCustom(d *item.CustomTool) *item.CustomTool {
+	c := *d
+	c.DeferLoading = clonePointer(d.DeferLoading)
+	c.AllowedCallers, c.Extra = slices.Clone(d.AllowedCallers), slices.Clone(d.Extra)
+	return &c
+}
+
+// cloneHosted copies a definition of one of the API's own tools, by way of its JSON.
+func cloneHosted(d item.Tool) item.Tool {
+	text, err := item.ToolJSON(d)
+	if err != nil {
+		return d // it cannot be sent, which the request reports
+	}
+	c, err := item.ParseTool([]byte(text))
+	if err != nil {
+		return d
+	}
+	return c
+}
+
+func clonePointer(b *bool) *bool {
+	if b == nil {
+		return nil
+	}
+	return new(*b)
 }
 
 // Raw makes a tool from a definition and a function that receives the call as the
@@ -205,9 +231,8 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 		if c.strict != nil {
 			return nil, fmt.Errorf("tool %s: option Strict: a custom tool has no schema", name)
 		}
-		custom := *d
-		c.define(&custom.DeferLoading, &custom.AllowedCallers)
-		t.custom = &custom
+		t.custom = cloneCustom(d)
+		c.define(&t.custom.DeferLoading, &t.custom.AllowedCallers)
 	default:
 		if c.strict != nil {
 			return nil, fmt.Errorf("tool %s: option Strict: the tool has no schema of ours", name)
@@ -218,7 +243,7 @@ func Raw(def item.Tool, fn func(context.Context, Call) (Result, error), opts ...
 		if field, _ := item.MissingOption(def); field != "" {
 			return nil, fmt.Errorf("tool %s: the %T has no %s: set the field", name, def, field)
 		}
-		t.hosted = def
+		t.hosted = cloneHosted(def)
 	}
 	return t, nil
 }
@@ -249,10 +274,9 @@ func (t *raw) Definition() item.Tool {
 		return cloneFunction(t.function)
 	}
 	if t.hosted != nil {
-		return t.hosted
+		return cloneHosted(t.hosted)
 	}
-	c := *t.custom
-	return &c
+	return cloneCustom(t.custom)
 }
 
 func (t *raw) Annotations() Annotations { return t.annotations }
