@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -40,7 +42,7 @@ func Search(def *item.ToolSearchTool, find func(ctx context.Context, arguments s
 		if err != nil {
 			return Result{}, err
 		}
-		set, err := NewSet(found...)
+		set, err := NewSet(distinct(found)...)
 		if err != nil {
 			return Result{}, err
 		}
@@ -58,6 +60,30 @@ func Search(def *item.ToolSearchTool, find func(ctx context.Context, arguments s
 		}
 		return Result{Text: text, Found: defs}, nil
 	}, append([]Option{ReadOnly(), Idempotent()}, opts...)...)
+}
+
+// distinct leaves out what a search found before: the same tool fits more than one word.
+func distinct(found []Tool) []Tool {
+	type known struct {
+		def   item.Tool
+		group *item.NamespaceTool
+	}
+	before := map[string]known{}
+	return slices.DeleteFunc(slices.Clone(found), func(t Tool) bool {
+		if nils.Is(t) {
+			return false // NewSet reports it
+		}
+		now := known{t.Definition(), AnnotationsOf(t).Namespace}
+		name, err := nameOf(now.def)
+		if err != nil {
+			return false
+		}
+		if was, twice := before[name]; twice && reflect.DeepEqual(was, now) {
+			return true
+		}
+		before[name] = now
+		return false
+	})
 }
 
 // undeclared returns an error for definitions that a search found and that are not those of
