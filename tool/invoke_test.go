@@ -207,6 +207,29 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// A tool that ends because the time limit of an outer one passed was interrupted: it has
+// no time limit, or another one. T5 T15
+func TestTimeoutOfOuter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inside := mustSet(t,
+			textTool("none", func(ctx context.Context) (string, error) { <-ctx.Done(); return "half", ctx.Err() }),
+			textTool("longer", func(ctx context.Context) (string, error) { <-ctx.Done(); return "half", ctx.Err() }, Timeout(time.Hour)),
+		)
+		for _, name := range inside.Names() {
+			outside := mustSet(t, textTool("outer", func(ctx context.Context) (string, error) {
+				o := inside.Invoke(ctx, Call{Name: name}, output.Policy{})
+				if o.Error != Interrupted || o.Failure != Cancelled {
+					t.Errorf("%s: %+v", name, o)
+				}
+				return "", ctx.Err()
+			}, Timeout(3*time.Second)))
+			if o := outside.Invoke(t.Context(), Call{Name: "outer"}, output.Policy{}); o.Failure != TimedOut || !strings.Contains(o.Error, "time limit of 3s") {
+				t.Errorf("outer: %+v", o)
+			}
+		}
+	})
+}
+
 // T15 T5: a cancelled call gets a fixed sentence, siblings finish.
 func TestCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

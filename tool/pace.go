@@ -82,6 +82,14 @@ func (r *Rate) reserve() time.Time {
 	return at
 }
 
+// reason says why a call of a tool waits.
+func (r *Rate) reason(name string) string {
+	if r.Calls == 1 {
+		return fmt.Sprintf("%s may start once in %v", name, r.Per)
+	}
+	return fmt.Sprintf("%s may start %d times in %v", name, r.Calls, r.Per)
+}
+
 // free gives a reserved start back. Calls that wait already keep their starts.
 func (r *Rate) free(at time.Time) {
 	r.mu.Lock()
@@ -206,7 +214,7 @@ func (e *entry) admit(ctx context.Context, again bool) error {
 	if !reserved {
 		at = r.reserve()
 	}
-	err := wait(ctx, at, Wait{Reason: fmt.Sprintf("%s may start %d times in %v", e.name, r.Calls, r.Per), Again: again})
+	err := wait(ctx, at, Wait{Reason: r.reason(e.name), Again: again})
 	if err != nil {
 		r.free(at)
 	}
@@ -225,9 +233,30 @@ func (e *entry) attempts(ctx context.Context, call Call) (Result, error) {
 		}
 		until := time.Now().Add(e.annotations.Retry.pause(n))
 		if wait(ctx, until, Wait{Reason: err.Error(), Again: true}) != nil || e.admit(ctx, true) != nil {
-			return res, err
+			return res, &waitError{err, n + 1}
 		}
 	}
+}
+
+// waitError is the error of the last attempt of a call whose context ended while it waited
+// for another one.
+type waitError struct {
+	err      error
+	attempts int
+}
+
+func (w *waitError) Error() string { return w.err.Error() }
+
+func (w *waitError) Unwrap() error { return w.err }
+
+// ended returns what the model reads if the time limit passed during the wait: the tool was
+// not running, so what it did is known.
+func (w *waitError) ended(limit *timeLimit) string {
+	attempts := "1 attempt"
+	if w.attempts > 1 {
+		attempts = fmt.Sprintf("%d attempts", w.attempts)
+	}
+	return fmt.Sprintf("%v (%s; the time limit of %v passed before the next one)", w.err, attempts, limit.of)
 }
 
 // retries reports whether a call runs again after n repetitions.

@@ -211,3 +211,21 @@ func TestRate(t *testing.T) {
 		}
 	})
 }
+
+// A call whose time limit passes while it waits before another attempt is not running:
+// what became of it is known. T15 G11
+func TestTimeoutWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := errors.New("busy")
+		for name, opts := range map[string][]tool.Option{
+			"rate":  {tool.RateLimit(&tool.Rate{Calls: 1, Per: time.Hour}), tool.Retries(tool.Retry{Max: 5, Wait: time.Second})},
+			"pause": {tool.Retries(tool.Retry{Max: 5, Wait: time.Hour})},
+		} {
+			s := &shaky{errors: []error{busy, busy}}
+			out := callT(t.Context(), s.set(t, append(opts, tool.Idempotent(), tool.Timeout(5*time.Second))...), "{}")
+			if out.Failure != tool.TimedOut || out.Error != "busy (1 attempt; the time limit of 5s passed before the next one)" || len(s.at) != 1 {
+				t.Errorf("%s: %d attempts, %+v", name, len(s.at), out)
+			}
+		}
+	})
+}

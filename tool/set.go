@@ -244,7 +244,6 @@ func (s *Set) Kinds() (kinds []item.Type) {
 const Grace = 50 * time.Millisecond
 
 var (
-	errTimeout    = errors.New("the tool's time limit passed")
 	errNoReturn   = errors.New("the tool ended its goroutine instead of returning")
 	errNilOutcome = errors.New("the tool has not returned")
 )
@@ -313,7 +312,8 @@ func (s *Set) Invoke(ctx context.Context, call Call, policy output.Policy) Outco
 // invoke runs the tool in its own goroutine, so that a tool that ignores its context
 // does not block the caller.
 func (s *Set) invoke(ctx context.Context, e *entry, call Call, t *target) Outcome {
-	ctx, cancel := e.bound(ctx)
+	limit := &timeLimit{e.annotations.Timeout}
+	ctx, cancel := limit.bound(ctx)
 	defer cancel()
 	done := make(chan ran, 1)
 	go e.run(ctx, call, done)
@@ -324,7 +324,7 @@ func (s *Set) invoke(ctx context.Context, e *entry, call Call, t *target) Outcom
 			r.res = Result{}
 		}
 	}
-	res, why := r.result(ctx, e, returned)
+	res, why := r.result(ctx, e, limit, returned)
 	res = call.noted(res, why)
 	o := t.outcome(ctx, res, why)
 	o.Abandoned = !returned
@@ -340,13 +340,22 @@ func (s *Set) invoke(ctx context.Context, e *entry, call Call, t *target) Outcom
 	return o
 }
 
-// bound adds the tool's own time limit to the context.
-func (e *entry) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if e.annotations.Timeout > 0 {
-		return context.WithTimeoutCause(ctx, e.annotations.Timeout, errTimeout)
+// timeLimit is the time limit of one call. It is the cause of its context's end, so that it
+// is told from the limit of a call that this one is inside of.
+type timeLimit struct{ of time.Duration }
+
+func (l *timeLimit) Error() string { return "the tool's time limit passed" }
+
+// bound adds the limit to the context, if there is one.
+func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if l.of > 0 {
+		return context.WithTimeoutCause(ctx, l.of, l)
 	}
 	return context.WithCancel(ctx)
 }
+
+// passed reports whether it ended the context.
+func (l *timeLimit) passed(ctx context.Context) bool { return context.Cause(ctx) == error(l) }
 
 // ran is the result of the tool's goroutine.
 type ran struct {
@@ -412,7 +421,7 @@ func await(ctx context.Context, done <-chan ran) (ran, bool) {
 
 // result returns the outcome of a call. A tool that finished its work succeeded even
 // if its context ended in the meantime.
-func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failure) {
+func (r ran) result(ctx context.Context, e *entry, limit *timeLimit, returned bool) (Result, Failure) {
 	res := r.res
 	if r.err == nil {
 		return res, NoFailure
@@ -440,8 +449,12 @@ func (r ran) result(ctx context.Context, e *entry, returned bool) (Result, Failu
 	}
 	why := Cancelled
 	text := Interrupted
-	if errors.Is(context.Cause(ctx), errTimeout) {
-		why, text = TimedOut, timeoutText(e.annotations.Timeout, returned)
+	if limit.passed(ctx) {
+		if waited, ok := r.err.(*waitError); ok {
+			res.Fail(waited.ended(limit))
+			return res, TimedOut
+		}
+		why, text = TimedOut, timeoutText(limit.of, returned)
 	}
 	res.Fail(text)
 	if returned && !isContextError(r.err) {
