@@ -225,14 +225,32 @@ func isRepeated(at time.Time) bool {
 	return at.Sub(began) < time.Duration(before-now)*time.Second
 }
 
-// last returns the last time up to now, from a time that is due on, how many there were,
+// mostMissed is how many firings that were missed are counted.
+const mostMissed = 1000
+
+// last returns the last time up to now, from a time that is due on, how many there were, which is at most mostMissed,
 // and the time after it.
 func (s *Schedule) last(due, now time.Time) (at time.Time, n int, next time.Time, err error) {
-	for next = due; err == nil && !next.IsZero() && !next.After(now); n++ {
-		at = next
+	near := false
+	for next = due; err == nil && !next.IsZero() && !next.After(now); n = min(n+1, mostMissed) {
+		if at = next; n == mostMissed && !near {
+			near = true
+			if at, err = s.shortlyBefore(now); err != nil {
+				break
+			}
+		}
 		next, err = s.next(at)
 	}
 	return at, n, next, err
+}
+
+// shortlyBefore returns a time up to now that few others follow until then. There must be one.
+func (s *Schedule) shortlyBefore(now time.Time) (at time.Time, err error) {
+	for before := time.Minute; ; before *= 2 {
+		if at, err = s.next(now.Add(-before)); err != nil || !at.IsZero() && !at.After(now) {
+			return at, err
+		}
+	}
 }
 
 // fire leaves the work of the schedules that are due. A schedule that fails does not keep
@@ -243,7 +261,11 @@ func (p *pool) fire(ctx context.Context) error {
 		return nil
 	}
 	p.fired = time.Now()
-	list, err := p.schedules.Schedules(ctx, true)
+	all := p.fired.Sub(p.firedAll) >= grace // now and then, those that are not due, too
+	if all {
+		p.firedAll = p.fired
+	}
+	list, err := p.schedules.Schedules(ctx, !all)
 	damage := ""
 	if errors.Is(err, session.ErrDamaged) {
 		damage, err = p.sayable(err), nil
@@ -254,10 +276,15 @@ func (p *pool) fire(ctx context.Context) error {
 	p.damage = damage
 	for _, e := range list {
 		log := p.log.With("schedule", e.Name)
-		switch note, err := p.fireOne(ctx, e); {
+		do := p.fireOne
+		if e.Due.IsZero() || e.Due.After(nowOf(e)) {
+			do = p.putRight
+		}
+		switch note, err := do(ctx, e); {
 		case errors.Is(err, queue.ErrChanged): // another worker was faster
 		case err != nil:
 			log.Error("a schedule failed", "error", p.sayable(err))
+		case note == "":
 		default:
 			log.Info("schedule fired", "outcome", note)
 		}
@@ -275,10 +302,7 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 		return next.Note, p.schedules.Fired(ctx, next)
 	}
 	s := &data.Schedule
-	now := e.Now // what is due is due by this clock
-	if now.IsZero() {
-		now = time.Now()
-	}
+	now := nowOf(e)
 	at, n, due, err := s.last(e.Due, now)
 	switch {
 	case err != nil: // such as a zone that this machine does not know: another worker may
@@ -311,7 +335,10 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 			return "", err
 		default:
 			next.Fired, next.Session, next.Note = at, r.Session.ID, "fired for "+s.show(at)
-			if n > 1 {
+			switch {
+			case n == mostMissed:
+				next.Note += fmt.Sprintf(", and not for at least %d earlier times, when no worker ran", n-1)
+			case n > 1:
 				next.Note += fmt.Sprintf(", and not for %d earlier times, when no worker ran", n-1)
 			}
 			if r.Parked != "" {
@@ -319,6 +346,34 @@ func (p *pool) fireOne(ctx context.Context, e queue.Schedule) (note string, err 
 			}
 		}
 	}
+	return next.Note, p.schedules.Fired(ctx, next)
+}
+
+// nowOf returns the time by the clock that says what is due.
+func nowOf(e queue.Schedule) time.Time {
+	if e.Now.IsZero() {
+		return time.Now()
+	}
+	return e.Now
+}
+
+// putRight gives a schedule its next time, if it has a later one: it fired while a clock was ahead. The note is "" if
+// there is nothing to do. Clocks are set back by seconds, and then it must not fire twice.
+func (p *pool) putRight(ctx context.Context, e queue.Schedule) (note string, err error) {
+	var data scheduleData
+	if e.Due.IsZero() || json.Unmarshal(e.Data, &data) != nil {
+		return "", nil
+	}
+	now := nowOf(e)
+	due, err := data.Schedule.next(now.Add(grace))
+	if err != nil || due.IsZero() || !e.Due.After(due) {
+		return "", nil // an error is reported when it is due
+	}
+	next := e
+	if next.Due, err = data.Schedule.next(now); err != nil {
+		return "", err
+	}
+	next.Note = "a clock was ahead: it would have fired at " + data.Schedule.show(e.Due)
 	return next.Note, p.schedules.Fired(ctx, next)
 }
 

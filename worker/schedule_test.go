@@ -399,3 +399,29 @@ func TestScheduleWrong(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 }
+
+// A schedule that fired while a clock was ahead fires at its times again as soon as the clock is right. What it left is not
+// left again.
+func TestScheduleOfClockAhead(t *testing.T) {
+	s := newShared(t)
+	s.a.Patience = time.Hour
+	s.plan(worker.Schedule{Name: "day", Cron: "@daily", Input: "hello", Needs: []string{"gpu"}})
+	ahead := time.Now().UTC().Truncate(24*time.Hour).AddDate(1, 0, 0)
+	s.overdue("day", ahead)
+	s.once(s.a)
+	today := time.Now().UTC().Truncate(24 * time.Hour)
+	if got := s.named("day"); got.Due.After(today.AddDate(0, 0, 2)) || got.Due.Before(today) || !strings.Contains(got.Note, "clock") {
+		t.Errorf("%+v", got)
+	}
+	if list := s.works(); len(list) != 0 {
+		t.Errorf("%+v", list)
+	}
+	// A time that is due later by less than a minute is not touched: clocks are set back by seconds.
+	s.plan(worker.Schedule{Name: "minute", Cron: "* * * * *", Input: "hello", Needs: []string{"gpu"}})
+	soon := time.Now().UTC().Truncate(time.Minute).Add(2 * time.Minute)
+	s.overdue("minute", soon)
+	s.once(s.a)
+	if got := s.named("minute"); !got.Due.Equal(soon) {
+		t.Errorf("%+v", got)
+	}
+}

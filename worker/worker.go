@@ -176,6 +176,7 @@ type pool struct {
 	once      bool
 	log       *slog.Logger
 	fired     time.Time // when it looked at the schedules
+	firedAll  time.Time // and also at those that are not due
 	damage    string    // of schedules, as it was logged last
 	looked    time.Time // when it looked after work that nobody does
 	glanced   time.Time // when it looked only for what no worker can do

@@ -445,6 +445,8 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 			return all.told(std, value, "%s: it waits in the session, whose work is parked: %s; antiphon work retry %s", r.Session.ID, r.Parked, quoted(c.Session))
 		case r.Taken > 0:
 			return all.told(std, value, "%s: it was said before, and is entry %d", r.Session.ID, r.Taken)
+		case c.In > 0:
+			return all.told(std, value, "%s: waits until %s; antiphon work retry %s begins sooner", r.Session.ID, j.Due.Format("2006-01-02 15:04"), quoted(c.Session))
 		}
 		return all.told(std, value, "%s: waits for a worker; antiphon work status %s says how it goes", r.Session.ID, quoted(c.Session))
 	})
