@@ -40,7 +40,31 @@ const limitedColumns = `e.url, e.requests, e.tokens, e.runs, e.stopped, e.until,
 
 func scanLimited(row interface{ Scan(...any) error }) (url string, l limited, err error) {
 	err = row.Scan(&url, &l.Requests, &l.Tokens, &l.Runs, &l.stopped, &l.until, &l.pause, &l.next, &l.paid, &l.running, &l.now)
+	l.putRight()
 	return url, l, err
+}
+
+// clockSlack is how much a clock may be set back without a time being taken for a wrong one, and mostAhead is how far ahead the
+// times of a request and of a worker are at most.
+const (
+	clockSlack = time.Minute
+	mostAhead  = time.Hour
+	// mostOwed is how long requests wait at most for tokens that were used.
+	mostOwed = 24 * time.Hour
+)
+
+// putRight leaves out the times that were written while the clock was ahead: nothing would be sent to the endpoint until then.
+func (l *limited) putRight() {
+	ahead := func(t float64, most time.Duration) bool { return millis(t-l.now) > most+clockSlack }
+	if ahead(float64(l.until), millis(float64(l.pause))) {
+		l.until, l.pause = 0, 0
+	}
+	if l.Requests > 0 && ahead(l.next, mostAhead+millis(share(1, l.Requests))) {
+		l.next = 0
+	}
+	if ahead(l.paid, mostOwed) {
+		l.paid = 0
+	}
 }
 
 // millis returns a number of milliseconds as a time.
@@ -215,7 +239,8 @@ func (s *Store) Used(ctx context.Context, url string, tokens int64, ago time.Dur
 				return err
 			}
 			sent := l.now - float64(max(ago, 0).Milliseconds())
-			_, err = t.exec(ctx, `UPDATE antiphon_endpoints SET paid = ? WHERE url = ?`, max(l.paid, sent)+share(tokens, l.Tokens), url)
+			paid := min(max(l.paid, sent)+share(tokens, l.Tokens), l.now+float64(mostOwed.Milliseconds()))
+			_, err = t.exec(ctx, `UPDATE antiphon_endpoints SET paid = ? WHERE url = ?`, paid, url)
 			return err
 		})
 	}

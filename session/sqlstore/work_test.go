@@ -122,3 +122,40 @@ func BenchmarkCandidates(b *testing.B) {
 		}
 	}
 }
+
+// What was written while the clock was ahead by a year does not hold for a year: a worker that has died does not run, and requests
+// are sent.
+func TestClockAhead(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		const url = "http://localhost:1/v1"
+		err := s.Enter(t.Context(), queue.Present{ID: "w"}, time.Minute)
+		if err == nil {
+			err = s.Slow(t.Context(), url, time.Second)
+		}
+		for _, column := range []string{"until", "next", "paid"} {
+			if err == nil {
+				err = s.Limit(t.Context(), url, queue.Caps{Requests: 60, Tokens: 60})
+			}
+			if err == nil {
+				_, err = openPlain(t, where).Exec(`UPDATE antiphon_endpoints SET ` + column + ` = ` + aYearAhead())
+			}
+			e, failed := s.Send(t.Context(), url, time.Minute)
+			if err = errors.Join(err, failed); e.Wait > time.Minute {
+				t.Errorf("%s: %+v", column, e)
+			}
+		}
+		if err == nil {
+			_, err = openPlain(t, where).Exec(`UPDATE antiphon_workers SET until = ` + aYearAhead())
+		}
+		list, failed := s.Roster(t.Context())
+		if err = errors.Join(err, failed); err != nil || len(list) > 0 {
+			t.Errorf("%+v, %v", list, err)
+		}
+	})
+}
+
+// aYearAhead returns the SQL expression for the time in a year.
+func aYearAhead() string {
+	return fmt.Sprint(time.Now().AddDate(1, 0, 0).UnixMilli())
+}
