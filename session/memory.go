@@ -25,6 +25,7 @@ import (
 type Memory struct {
 	mu       sync.Mutex
 	sessions map[string]*memorySession
+	nested   int // how many of the sessions are nested
 	blobs    map[Hash][]byte
 	touched  int64
 	locked   map[string]bool
@@ -99,8 +100,8 @@ func (m *Memory) begin(id string) (*memorySession, error) {
 // add adds a session, unless forks of a deleted session with its id still show
 // sessions that were nested in the deleted one.
 func (m *Memory) add(s *memorySession) error {
-	for _, n := range m.sessions {
-		if n.info.Nested && n.info.Parent == s.info.ID {
+	for _, n := range m.inside() {
+		if n.info.Parent == s.info.ID {
 			if n.owner != nil {
 				return fmt.Errorf("%w: %q was deleted, and forks of it still show sessions that were nested in it; take another id", ErrExists, s.info.ID)
 			}
@@ -114,8 +115,32 @@ func (m *Memory) add(s *memorySession) error {
 		m.sessions = map[string]*memorySession{}
 	}
 	m.sessions[s.info.ID] = s
+	if s.info.Nested {
+		m.nested++
+	}
 	m.touch(s)
 	return nil
+}
+
+// remove removes a session.
+func (m *Memory) remove(id string) {
+	if m.sessions[id].info.Nested {
+		m.nested--
+	}
+	delete(m.sessions, id)
+}
+
+// inside returns the sessions that are nested, of which there are often none.
+func (m *Memory) inside() (list []*memorySession) {
+	if m.nested == 0 {
+		return nil
+	}
+	for _, s := range m.sessions {
+		if s.info.Nested {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 func (m *Memory) touch(s *memorySession) {
@@ -435,7 +460,7 @@ func (m *Memory) Label(_ context.Context, id string, change Labels) error {
 
 // inherit gives the sessions nested in s its owner.
 func (m *Memory) inherit(s *memorySession) {
-	for _, n := range m.sessions {
+	for _, n := range m.inside() {
 		if n.owner != nil && n.owner == s.branch && n.info.Owner != s.info.Owner {
 			n.info.Owner = s.info.Owner
 			m.inherit(n)
@@ -463,7 +488,7 @@ func (m *Memory) put(s *memorySession, info Info) error {
 // Delete implements [Catalog].
 func (m *Memory) Delete(_ context.Context, id string) error {
 	return m.change(id, func(*memorySession) error {
-		delete(m.sessions, id)
+		m.remove(id)
 		m.dropNested()
 		m.tell()
 		return nil
@@ -473,15 +498,15 @@ func (m *Memory) Delete(_ context.Context, id string) error {
 // DeleteIfTaken implements [TakenDeleter].
 func (m *Memory) DeleteIfTaken(_ context.Context, id string) error {
 	return m.change(id, func(*memorySession) error {
-		before := maps.Clone(m.sessions)
-		delete(m.sessions, id)
+		before, nested := maps.Clone(m.sessions), m.nested
+		m.remove(id)
 		m.dropNested()
 		for id, s := range before {
 			if m.sessions[id] != nil {
 				continue
 			}
 			if err := AllTaken(id, s.waiting()...); err != nil {
-				m.sessions = before
+				m.sessions, m.nested = before, nested
 				return err
 			}
 		}
@@ -494,9 +519,9 @@ func (m *Memory) DeleteIfTaken(_ context.Context, id string) error {
 // one may free the branch that sessions nested in it belong to.
 func (m *Memory) dropNested() {
 	var nested []string
-	for id, s := range m.sessions {
+	for _, s := range m.inside() {
 		if s.owner != nil {
-			nested = append(nested, id)
+			nested = append(nested, s.info.ID)
 		}
 	}
 	for left := -1; len(nested) != 0 && len(nested) != left; {
@@ -505,7 +530,7 @@ func (m *Memory) dropNested() {
 		nested = slices.DeleteFunc(nested, func(id string) bool {
 			free := !used[m.sessions[id].owner]
 			if free {
-				delete(m.sessions, id)
+				m.remove(id)
 			}
 			return free
 		})
