@@ -72,7 +72,7 @@ func (f fileTools) readFile(ctx context.Context, in readFileInput) (string, erro
 	if info.Size() == 0 {
 		return fmt.Sprintf("%s is empty (0 bytes).", p), nil
 	}
-	size := min(max(info.Size()+1, 4<<10), 64<<10) // most files are small
+	size := min(max(info.Size()+1, 512), 64<<10) // most files are small
 	r := bufio.NewReaderSize(files.ReadWithin(ctx, file), int(size))
 	head, _ := r.Peek(files.SniffBytes) // the next read returns the error again
 	if err := p.RefuseBinary(head, info.Size()); err != nil {
@@ -103,7 +103,7 @@ func readLines(r *bufio.Reader, p files.Place, in readFileInput) (string, error)
 	if err := skipBytes(r, p, from, in.Skip); err != nil {
 		return "", err
 	}
-	var text []byte
+	text := make([]byte, 0, r.Buffered()) // all of most files
 	line, column := from, in.Skip // of the next byte
 	for in.Limit == 0 || line-from < in.Limit {
 		piece, err := r.ReadSlice('\n')

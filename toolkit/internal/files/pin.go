@@ -169,6 +169,9 @@ func (r *openRoot) leads(in string, dir *os.Root) (err error) {
 		}
 	}()
 	for name := range strings.SplitSeq(in, string(filepath.Separator)) {
+		if name == "." { // the root itself
+			break
+		}
 		found, err := at.Lstat(name)
 		if err != nil {
 			return err
