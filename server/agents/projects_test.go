@@ -366,8 +366,9 @@ func (w *tenants) isolated(steps int) {
 func TestProjectsOfModels(t *testing.T) {
 	w := guarded(t, func(string) server.Backend {
 		return server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
-			for _, it := range r.Items {
-				_ = w.Text(it.JSON())
+			for _, it := range r.Items { // cut, because an answer that quotes the answers before it doubles each time
+				text := it.JSON()
+				_ = w.Text(strings.ToValidUTF8(text[:min(len(text), 500)], ""))
 			}
 			w.Usage(api.Usage{})
 			return w.Complete()
