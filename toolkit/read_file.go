@@ -104,7 +104,7 @@ func readLines(r *bufio.Reader, p files.Place, in readFileInput) (string, error)
 		return "", err
 	}
 	text := make([]byte, 0, r.Buffered()) // all of most files
-	line, column := from, in.Skip // of the next byte
+	line, column := from, in.Skip         // of the next byte
 	for in.Limit == 0 || line-from < in.Limit {
 		piece, err := r.ReadSlice('\n')
 		if room := MaxReadBytes - len(text); len(piece) > room {
