@@ -206,6 +206,7 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 	}
 	atLimit(&end, seen.Request)
 	r.describe(ctx, &end, seen.Request, resp)
+	apart(&end)
 	// The usage counts even if the reply broke off.
 	end.Cost = r.price.Of(end.Usage)
 	var decision session.Body

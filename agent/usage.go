@@ -5,8 +5,12 @@ package agent
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"github.com/antiphon-go/antiphon/agent/plan"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
 
@@ -17,4 +21,45 @@ func (r *Run) count(ctx context.Context, end *session.TurnEnded) error {
 		return nil
 	}
 	return r.notice(ctx, session.Noticed{Turn: end.Turn, Kind: session.NoticeUsageWrong, Text: wrong})
+}
+
+// apart copies the texts that a turn keeps of its reply. Otherwise the turn would hold the
+// whole text of the reply's last event, which repeats the instructions, the tools and all
+// items, for as long as the session is in memory.
+func apart(end *session.TurnEnded) {
+	for _, text := range []*string{&end.ResponseID, &end.Status, &end.Reason, &end.Model, &end.ServiceTier, &end.InConversation} {
+		*text = strings.Clone(*text)
+	}
+	end.Usage = usageApart(end.Usage)
+}
+
+func usageApart(u *api.Usage) *api.Usage {
+	if u == nil {
+		return nil
+	}
+	in, out := u.InputDetails, u.OutputDetails
+	if u.Extra == nil && u.Spelled == nil && (in == nil || in.Extra == nil) && (out == nil || out.Extra == nil) {
+		return u // it holds numbers alone
+	}
+	own := *u
+	own.Extra, own.Spelled = extraApart(u.Extra), extraApart(u.Spelled)
+	if in != nil {
+		details := *in
+		details.Extra = extraApart(in.Extra)
+		own.InputDetails = &details
+	}
+	if out != nil {
+		details := *out
+		details.Extra = extraApart(out.Extra)
+		own.OutputDetails = &details
+	}
+	return &own
+}
+
+func extraApart(list item.Extra) item.Extra {
+	own := slices.Clone(list)
+	for i, m := range own {
+		own[i] = item.Member{Name: strings.Clone(m.Name), Value: item.JSON(strings.Clone(string(m.Value)))}
+	}
+	return own
 }
