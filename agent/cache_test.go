@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -106,5 +107,42 @@ func TestCacheReportOverRuns(t *testing.T) {
 	}
 	if c == nil || c.Stable != c.Previous || c.Previous == 0 || c.Expected == 0 {
 		t.Errorf("then: %+v", c)
+	}
+}
+
+// What the endpoint could have cached ends where the request differs from the one before,
+// also if the agent, and not the history, was changed between two runs. I12
+func TestCacheBetweenRuns(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*agent.Agent)
+		why    string
+	}{
+		{"nothing", func(*agent.Agent) {}, ""},
+		{"instructions", func(a *agent.Agent) { a.Request.Instructions = "Be long." }, plan.ByInstructions},
+		{"tools", func(a *agent.Agent) { a.Tools = nil }, plan.ByTools},
+		{"model", func(a *agent.Agent) { a.Request.Model = "other" }, plan.ByModel},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")))
+			r.agent.Tools, r.agent.Request.Instructions = []tool.Tool{echo()}, "Be brief."
+			r.run(item.User("go"))
+			c.change(r.agent)
+			r.reopen()
+			res := r.run(item.User("on"))
+			if len(res.Cache) != 1 {
+				t.Fatal(res.Cache)
+			}
+			got := res.Cache[0]
+			if c.why == "" {
+				if got.Broken != nil || got.Expected == 0 {
+					t.Errorf("%+v", got)
+				}
+				return
+			}
+			if got.Broken == nil || got.Broken.Why != c.why || got.Broken.Index != -1 || got.Stable != 0 || got.Expected != 0 {
+				t.Errorf("%+v, broken %+v", got, got.Broken)
+			}
+		})
 	}
 }

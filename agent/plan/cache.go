@@ -4,14 +4,15 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/antiphon-go/antiphon/session"
 )
 
 // Cache compares a turn's request with the previous request of the same session. An
-// endpoint that caches prompts can reuse their common prefix. Cache describes the
-// history in the log. Tools and instructions precede the history in the request; the
-// instructions do not change during a run, and the tools change only if a ToolSource
-// changes them.
+// endpoint that caches prompts can reuse their common prefix. Sizes are those of the
+// history in the log. Tools and instructions precede it in the request: if they, the
+// model or the endpoint are others than in the previous request, nothing is common.
 type Cache struct {
 	// Input and Previous are the sizes of this request's and the previous request's
 	// history, in bytes. Stable is the size of their common prefix.
@@ -37,19 +38,24 @@ type CacheBreak struct {
 	Index int   `json:"index"`
 	Seq   int64 `json:"seq"`
 	// Why is one of the reasons of package session, such as session.ByQuarantine or
-	// session.ByDroppedReasoning, or [ByTools]. For ByTools the Index is -1: no item
-	// changed, but the tools, which precede all items.
+	// session.ByDroppedReasoning, or one of those below. For these the Index is -1: no item
+	// changed, but what precedes all items.
 	Why string `json:"why"`
 }
 
-// ByTools is the [CacheBreak] reason for a changed set of tools. The common prefix is
-// then empty.
-const ByTools = "tools"
+// Reasons of a [CacheBreak] with an empty common prefix: other tools, other instructions,
+// and another model or endpoint.
+const (
+	ByTools        = "tools"
+	ByInstructions = "instructions"
+	ByModel        = "model"
+)
 
 // cacheState folds the entries into the data of the report.
 type cacheState struct {
-	last   Cache // for the current or the last turn
-	tools  bool  // the tools changed since the last request
+	last   Cache  // for the current or the last turn
+	tools  bool   // the tools changed since the last request
+	prefix string // what else changed since then that precedes the history: a reason, or ""
 	asks   int
 	items  int   // of the last request
 	tokens int64 // input tokens of the last request with a known count; 0 if there is none
@@ -67,16 +73,33 @@ func (c *cacheState) asked(v *session.View) {
 		now.Stable = min(bytes, now.Stable)
 		now.Broken = &CacheBreak{index, seq, why}
 	}
-	if c.asks > 0 && c.tools {
-		now.Stable, now.Broken = 0, &CacheBreak{Index: -1, Why: ByTools}
+	if c.tools {
+		c.prefix = ByTools
+	}
+	if c.asks > 0 && c.prefix != "" {
+		now.Stable, now.Broken = 0, &CacheBreak{Index: -1, Why: c.prefix}
 	}
 	c.other = c.other || now.Broken != nil
-	c.tools = false
+	c.tools, c.prefix = false, ""
 	if c.warm > 0 {
 		now.Expected = c.tokens * int64(min(now.Stable, c.warm)) / int64(c.warm)
 	}
 	c.last, c.items = now, v.Items().Len()
 	c.asks++
+}
+
+// moved compares the setups of two requests. The first one is empty in logs of programs that
+// did not record it.
+func (c *cacheState) moved(was, now *session.Setup) {
+	switch {
+	case was.Model == "" && was.Endpoint == "":
+	case was.Model != now.Model || was.Endpoint != now.Endpoint:
+		c.prefix = ByModel
+	case !slices.Equal(was.Tools, now.Tools):
+		c.prefix = ByTools
+	case was.Instructions != now.Instructions:
+		c.prefix = ByInstructions
+	}
 }
 
 // told records the usage that the endpoint reported, and whether the endpoint left

@@ -230,10 +230,11 @@ func (s *State) Apply(e session.Entry) {
 	}
 	taken, behind := s.view.Len(), s.view.Items().Len()-s.accepted
 	s.view.Apply(e)
-	model, where := s.setup.Model, s.setup.Endpoint
+	was := session.Setup{Model: s.setup.Model, Endpoint: s.setup.Endpoint, Instructions: s.setup.Instructions, Tools: s.setup.Tools}
 	if s.setup.Apply(e.Body) {
 		s.cache.other = true // another model counts tokens differently
-		if model != s.setup.Model || where != s.setup.Endpoint {
+		s.cache.moved(&was, &s.setup)
+		if was.Model != s.setup.Model || was.Endpoint != s.setup.Endpoint {
 			s.window = window{}
 		}
 	}

@@ -208,6 +208,8 @@ var breaks = map[string]string{
 	session.ByRepetition:       "a later reply said it again from the beginning",
 	session.ByWithdrawal:       "it was withdrawn",
 	plan.ByTools:               "the tools changed, which stand before everything else",
+	plan.ByInstructions:        "the instructions changed, which stand before everything else",
+	plan.ByModel:               "another model or endpoint was asked",
 }
 
 // why says what broke the prompt cache.
