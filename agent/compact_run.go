@@ -260,7 +260,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	case veto != nil:
 		return nil, cmp.Or(r.withdrawStored(veto, nil), veto)
 	case !judged:
-		return nil, context.Cause(ctx)
+		return nil, endOfContext(ctx)
 	}
 	switch veto, gone, err := r.guardNow(ctx, anyGuard); {
 	case err != nil:
@@ -281,7 +281,7 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	done := r.shortened
 	switch {
 	case ctx.Err() != nil && (done == nil || done.Err != nil):
-		return nil, context.Cause(ctx)
+		return nil, endOfContext(ctx)
 	case done.Err != nil:
 		return done, fmt.Errorf("the session was not compacted: %w", r.compactErr)
 	}

@@ -136,7 +136,7 @@ func (t *Task) run(ctx context.Context) TaskResult {
 		}()
 	}
 	if ctx.Err() != nil {
-		err := context.Cause(ctx)
+		err := endOfContext(ctx)
 		return TaskResult{s, &Result{Why: StopCancelled, Detail: err.Error()}, err}
 	}
 	res, err := t.Agent.Run(ctx, s, t.Input...)

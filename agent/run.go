@@ -121,6 +121,11 @@ type Run struct {
 // Start prepares a run that gives the input to the model. Nothing happens until the
 // caller ranges over [Run.Events].
 func (a *Agent) Start(s *session.Session, input ...item.Item) *Run {
+	return a.start(s, slices.Clone(input))
+}
+
+// start is Start with a slice that nobody else uses.
+func (a *Agent) start(s *session.Session, input []item.Item) *Run {
 	r := &Run{first: a, whole: a, session: s, input: input}
 	if a != nil {
 		r.wanted, r.park = a.Answer, a.Park
@@ -599,6 +604,22 @@ func (r *Run) due() (due time.Time) {
 	return due
 }
 
+// endOfContext returns the error of a context that ended: its cause, which also is the
+// context's own error, as in [context.Canceled], to errors.Is.
+func endOfContext(ctx context.Context) error {
+	err, cause := ctx.Err(), nils.Err(context.Cause(ctx))
+	if err == nil || cause == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return &causeError{cause, err}
+}
+
+type causeError struct{ cause, err error }
+
+func (e *causeError) Error() string { return e.cause.Error() }
+
+func (e *causeError) Unwrap() []error { return []error{e.cause, e.err} }
+
 // stop records and yields the end of the run, and returns the error that the run
 // ends with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
@@ -650,7 +671,7 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 	case StopNothingToSend:
 		return ErrNothingToSend
 	case StopCancelled:
-		return context.Cause(ctx)
+		return endOfContext(ctx)
 	case StopVetoed:
 		return cmp.Or(r.failure, errors.New(s.Detail)) // the hook may have objected in another process
 	case StopProviderError, StopContextFull, StopBadItem:

@@ -48,7 +48,7 @@ import (
 // events; use [Watch] to follow the log.
 func (a *Agent) Step(ctx context.Context, s *session.Session) (plan.Effect, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, context.Cause(ctx)
+		return nil, endOfContext(ctx)
 	}
 	r := a.Start(s)
 	// Steps of different processes must add up to one run, so a step takes over a
@@ -62,7 +62,7 @@ func (a *Agent) Step(ctx context.Context, s *session.Session) (plan.Effect, erro
 		failure = err
 	}
 	if _, stopped := r.effect.(plan.Stop); failure == nil && !stopped && ctx.Err() != nil {
-		failure = context.Cause(ctx)
+		failure = endOfContext(ctx)
 	}
 	return r.effect, failure
 }

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -605,5 +606,56 @@ func TestCauseInTheLog(t *testing.T) {
 		if len(asked) != 1 || asked[0].Detail == "" || len(asked[0].Detail) > 2000 || name == "short" && asked[0].Detail != "enough" {
 			t.Errorf("%s: %d requests to stop", name, len(asked))
 		}
+	}
+}
+
+// A context that was cancelled for a cause, as by signal.NotifyContext, is a cancelled
+// context to errors.Is, and so is one whose time was over. The text is that of the cause.
+func TestCancelIsACancel(t *testing.T) {
+	enough := errors.New("enough")
+	for _, c := range []struct {
+		end func(context.Context) (context.Context, context.CancelFunc)
+		is  error
+	}{
+		{func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, end := context.WithCancelCause(ctx)
+			end(enough)
+			return ctx, func() {}
+		}, context.Canceled},
+		{func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithDeadlineCause(ctx, time.Unix(0, 0), enough)
+		}, context.DeadlineExceeded},
+	} {
+		ctx, end := c.end(t.Context())
+		r := newRig(t)
+		_, err := r.agent.Run(ctx, r.session, item.User("go"))
+		_, typed := agent.RunAs[string](ctx, r.agent, session.New(), item.User("go"))
+		s := session.New()
+		if _, err := s.Append(t.Context(), session.InputItem{Item: item.User("go")}); err != nil {
+			t.Fatal(err)
+		}
+		_, step := r.agent.Step(ctx, s)
+		for name, err := range map[string]error{"Run": err, "RunAs": typed, "Step": step} {
+			if !errors.Is(err, c.is) || !errors.Is(err, enough) || err.Error() != "enough" {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		end()
+	}
+}
+
+// The caller may use the slice of the input again after Start. G8
+func TestStartKeepsItsInput(t *testing.T) {
+	r := newRig(t, agenttest.Completed(item.Assistant("done")))
+	input := []item.Item{item.User("go")}
+	run := r.agent.Start(r.session, input...)
+	input[0] = item.User("another thing")
+	for _, err := range run.Events(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := outline(r.last()); len(got) != 1 || got[0] != "user: go" {
+		t.Errorf("%q", got)
 	}
 }

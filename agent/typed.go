@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -76,6 +77,7 @@ func RunAs[T any](ctx context.Context, a *Agent, s *session.Session, input ...it
 // so far. The last TypedEvent has the outcome; breaking out of the range cancels the
 // run. Of a long answer not every piece of text gives a partial value.
 func StreamAs[T any](ctx context.Context, a *Agent, s *session.Session, input ...item.Item) iter.Seq2[TypedEvent[T], error] {
+	input = slices.Clone(input)
 	return func(yield func(TypedEvent[T], error) bool) {
 		run, read, err := startAs[T](a, s, input)
 		if err != nil {
@@ -183,7 +185,7 @@ func startAs[T any](a *Agent, s *session.Session, input []item.Item) (*Run, *rea
 		}
 		return nil
 	}
-	run := a.Start(s, input...)
+	run := a.start(s, input)
 	run.wanted = answer
 	return run, read, nil
 }
