@@ -18,6 +18,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -314,5 +315,40 @@ func TestAccountOfInterrupted(t *testing.T) {
 		if when == "before it goes on" {
 			r.run()
 		}
+	}
+}
+
+// An agent inside another one costs what the outer one's prices say, if it has none of
+// its own, as after a handoff: the account has the cost, and limits count it. G12 G7
+func TestPricesOfInner(t *testing.T) {
+	inner := &agent.Agent{Model: agenttest.ModelFunc(func(context.Context, *api.Request) agenttest.Reply {
+		return agenttest.Completed(item.Assistant("wool"))
+	})}
+	inner.Request.Model = "small"
+	ask, err := agent.AsTool("ask", "Asks.", inner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []float64{0, 1e9} {
+		a := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(item.Call("c1", "ask", `{"task":"x"}`)), agenttest.Completed(item.Assistant("done"))), Tools: []tool.Tool{ask}}
+		a.Request.Model, a.Limits.MaxCost = "large", limit
+		a.Prices = func(model string) (agent.Price, bool) {
+			return agent.Price{Input: 1e6, Output: 1e6}, model == "small" || model == "large"
+		}
+		s := session.New()
+		res, err := a.Run(t.Context(), s, item.User("go"))
+		if err != nil || res.FailedCalls != 0 || res.Nested.Cost != float64(res.Nested.Tokens) || res.Nested.Cost == 0 {
+			t.Errorf("%+v, %v", res.Totals, err)
+		}
+		account, err := agent.AccountOf(t.Context(), s)
+		if err != nil || account.All().Cost != float64(account.All().Tokens) {
+			t.Errorf("%+v, %v", account.All(), err)
+		}
+	}
+	inner.Prices = func(string) (agent.Price, bool) { return agent.Price{}, true }
+	a := &agent.Agent{Model: agenttest.Script(t, agenttest.Completed(item.Call("c1", "ask", `{"task":"x"}`)), agenttest.Completed(item.Assistant("done"))), Tools: []tool.Tool{ask}}
+	a.Prices = func(string) (agent.Price, bool) { return agent.Price{Input: 1e6}, true }
+	if res, err := a.Run(t.Context(), session.New(), item.User("go")); err != nil || res.Nested.Cost != 0 {
+		t.Errorf("the inner agent's own prices: %+v, %v", res.Totals, err)
 	}
 }

@@ -103,7 +103,8 @@ type Agent struct {
 	// Budget, if it is set, bounds the total usage of all agents that share it.
 	Budget *Budget
 	// Prices returns the price of a model's tokens and whether it is known. It may be
-	// nil if no cost is limited.
+	// nil if no cost is limited. Without it, an agent that is a tool, or that gets the
+	// conversation by a [Handoff], has the prices of the agent that called it.
 	Prices func(model string) (Price, bool)
 	// Hooks observe the run, and can change or stop it.
 	Hooks []Hooks
@@ -319,12 +320,31 @@ func checkRequest(req *api.Request) error {
 	if err := checkKept(req); err != nil {
 		return err
 	}
+	labels := map[string]int{}
 	for i, t := range req.Tools {
 		if err := checkDeclared(t); err != nil {
 			return fmt.Errorf("agent: Request.Tools[%d] %w", i, err)
 		}
+		server := serverOf(t)
+		if server == nil {
+			continue
+		}
+		if before, twice := labels[server.ServerLabel]; twice {
+			return fmt.Errorf("agent: Request.Tools[%d] is an MCP server with the label %q, as Request.Tools[%d] is: rules and people know a server by its label, so give each its own", i, server.ServerLabel, before)
+		}
+		labels[server.ServerLabel] = i
 	}
 	return nil
+}
+
+// serverOf returns the MCP server that a tool of the endpoint is, or nil. It may be declared
+// as JSON.
+func serverOf(def item.Tool) *item.MCPTool {
+	if raw, ok := def.(*item.UnknownTool); ok && raw.ToolType() == item.ToolMCP {
+		def, _ = item.ParseTool([]byte(raw.Raw)) // what is not JSON is not sent
+	}
+	server, _ := def.(*item.MCPTool)
+	return server
 }
 
 // checkDeclared returns what is wrong with a tool in an agent's request: it is nil, it
@@ -338,6 +358,15 @@ func checkDeclared(def item.Tool) error {
 		return fmt.Errorf("is the function %q, which nothing runs: make a tool of it (tool.New, tool.Raw) and put it into Tools", t.Name)
 	case *item.CustomTool:
 		return fmt.Errorf("is the custom tool %q, which nothing runs: put it into Tools", t.Name)
+	case *item.NamespaceTool:
+		for _, def := range t.Tools {
+			switch f := def.(type) {
+			case *item.FunctionTool:
+				return fmt.Errorf("is the namespace %s with the function %q, which nothing runs: make a tool of it (tool.New, tool.Raw), with tool.Namespace, and put it into Tools", t.Name, f.Name)
+			case *item.CustomTool:
+				return fmt.Errorf("is the namespace %s with the custom tool %q, which nothing runs: put it into Tools, with tool.Namespace", t.Name, f.Name)
+			}
+		}
 	}
 	switch field, _ := item.MissingOption(def); field {
 	case "":
@@ -479,7 +508,7 @@ func (t *Totals) All() Usage {
 // names the process, and the run does nothing. To wait instead, call
 // [session.Session.WaitLock] first.
 func (a *Agent) Run(ctx context.Context, s *session.Session, input ...item.Item) (*Result, error) {
-	run := a.Start(s, input...)
+	run := a.start(s, input)
 	run.quiet = true
 	var failure error
 	for _, err := range run.Events(ctx) {

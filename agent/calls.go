@@ -485,10 +485,14 @@ const notEditable = "The call was not approved: its arguments were changed, and 
 // approveHosted approves a call that the endpoint wants to make.
 func (r *Run) approveHosted(ctx context.Context, f *finished, said string) error {
 	f.seen.Ended = time.Now()
-	if f.given.Arguments != said {
-		f.out.Failed, f.out.Failure, f.out.Error, f.out.Content = true, tool.NotRun, notEditable, item.Text(notEditable)
+	if f.given.Arguments == said {
+		return r.finish(ctx, f)
 	}
-	return r.finish(ctx, f)
+	f.out.Failed, f.out.Failure, f.out.Error, f.out.Content = true, tool.NotRun, notEditable, item.Text(notEditable)
+	if err := r.finish(ctx, f); err != nil {
+		return err
+	}
+	return r.refused(ctx, f.call, session.Approval{Reason: notEditable, Rule: "deny other arguments than the endpoint's", From: plan.ByDefault, Decided: session.DeciderProgram})
 }
 
 // admit calls the BeforeTool hooks and applies the rules to the arguments as the

@@ -297,6 +297,7 @@ func TestClientToolSearchBounds(t *testing.T) {
 		{"another definition", []tool.Tool{named("get", "Gets.")}, []tool.Tool{named("get", "Deletes.")}, nil, 0, "another definition of the tool get"},
 		{"another namespace", []tool.Tool{named("get", "Gets.")}, []tool.Tool{named("get", "Gets.", tool.Namespace(crm))}, nil, 0, "another definition of the tool get"},
 		{"equal", []tool.Tool{named("get", "Gets.", tool.Namespace(crm))}, []tool.Tool{named("get", "Gets.", tool.Namespace(crm)), named("put", "Puts.", tool.Namespace(crm))}, nil, 1, ""},
+		{"twice", []tool.Tool{many[0], many[1], many[0]}, many, nil, 2, ""},
 		{"too many", many, many, nil, -1, "of the 2000 definitions are sent"},
 		{"too long", many[:1], many, []tool.Option{tool.MaxOutput(output.Limit{Bytes: output.MinBytes})}, 1, ""},
 		{"one that is too long", []tool.Tool{named("get", strings.Repeat("Gets. ", 400))}, []tool.Tool{named("get", strings.Repeat("Gets. ", 400))}, []tool.Option{tool.MaxOutput(output.Limit{Bytes: output.MinBytes})}, 0, "None of the 1 definitions are sent"},
@@ -417,5 +418,31 @@ func TestEndpointItems(t *testing.T) {
 		if !strings.Contains(body, text) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
 		}
+	}
+}
+
+// A server of MCP is known to people and rules by its label, so two servers cannot have
+// the same one: a person would agree to calls of the first, and the endpoint could
+// call the other. G1 A4
+func TestHostedLabelTwice(t *testing.T) {
+	r := hostedRig(t)
+	r.agent.Request.Tools = append(r.agent.Request.Tools, &item.MCPTool{ServerLabel: "maps", ServerURL: "https://other.example"})
+	_, err := r.agent.Run(t.Context(), r.session, item.User("go"))
+	if err == nil || len(r.server.Requests()) != 0 {
+		t.Fatalf("%d requests, %v", len(r.server.Requests()), err)
+	}
+	contains(t, err.Error(), "Request.Tools[1]", `"maps"`, "Request.Tools[0]")
+}
+
+// A refusal counts in the run as it counts in the account. G1 G12
+func TestHostedRefusalIsCounted(t *testing.T) {
+	r := hostedRig(t)
+	r.agent.Policy.Approver = func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+		return agent.Decision{Allow: true, Arguments: `{"q":"pubs"}`}, nil
+	}
+	res := r.run(item.User("go"))
+	account, err := agent.AccountOf(t.Context(), r.session)
+	if err != nil || res.RefusedCalls != 1 || account.RefusedCalls != 1 {
+		t.Errorf("the run counts %d, the account %d, %v", res.RefusedCalls, account.RefusedCalls, err)
 	}
 }

@@ -191,8 +191,8 @@ func unreported(ctx context.Context, s *session.Session, open []session.OpenCall
 // crash interrupted continues with the rest of its limits. A run that had stopped
 // before the parent's log recorded it does not run again.
 func (sc *scope) play(ctx context.Context, a *Agent, s *session.Session, input ...item.Item) (tool.Result, error) {
-	if !sc.fork { // a fork has the guards already
-		a = a.heldFor(sc.guards)
+	if !sc.fork { // a fork has the guards and the prices already
+		a = a.heldFor(sc.guards).pricedBy(sc.run.agent)
 	}
 	child := a.Start(s, input...)
 	child.around, child.depth, child.quiet, child.park = sc, sc.run.depth+1, sc.run.quiet, sc.run.park
@@ -266,6 +266,16 @@ func (a *Agent) heldFor(guards []Guard) *Agent {
 			own.Guards = append(own.Guards, g)
 		}
 	}
+	return &own
+}
+
+// pricedBy returns the agent with the prices of its caller if it has none of its own.
+func (a *Agent) pricedBy(caller *Agent) *Agent {
+	if a.Prices != nil || caller.Prices == nil {
+		return a
+	}
+	own := *a
+	own.Prices = caller.Prices
 	return &own
 }
 
@@ -369,7 +379,8 @@ func (sc *scope) entries() (bodies []session.Body, paused bool) {
 // call's output. Each call is a subagent with its own session, which begins with the
 // agent's Preamble and whose id entries and events name. It draws on the parent's
 // budgets, ends with the parent, and may not make calls that the parent's policy
-// denies; otherwise the agent's own Policy and Limits apply.
+// denies; otherwise the agent's own Policy and Limits apply. Without Prices of its own,
+// it has the parent's.
 //
 // If the parent holds its output back, the subagent does so too, and the parent's output
 // guards are asked about its replies, in addition to those of a. Otherwise events of the

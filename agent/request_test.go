@@ -101,22 +101,28 @@ func TestRequestRefused(t *testing.T) {
 		"are both set": func(r *api.Request) {
 			r.Conversation, r.PreviousResponseID = api.ConversationByID("conv_1"), "resp_1"
 		},
-		"Request.Input":                                                                                         func(r *api.Request) { r.Input = item.NewList(item.User("x")) },
-		`Request.Tools[1] is the function "f"`:                                                                  func(r *api.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
-		`Request.Tools[0] is the custom tool`:                                                                   func(r *api.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
-		"Request.Tools[0] is an *item.MCPTool without ServerLabel":                                              func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{}} },
-		"Request.Tools[0] is an *item.MCPTool without ServerURL, ConnectorID or TunnelID":                       func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{ServerLabel: "m"}} },
-		"Request.Tools[0] is an *item.FileSearchTool without VectorStoreIDs":                                    func(r *api.Request) { r.Tools = []item.Tool{&item.FileSearchTool{}} },
-		"Request.Tools[0] is an *item.CodeInterpreterTool without a Container":                                  func(r *api.Request) { r.Tools = []item.Tool{&item.CodeInterpreterTool{Container: `{}`}} },
-		"Request.Tools[0] is an *item.ComputerPreviewTool without Environment":                                  func(r *api.Request) { r.Tools = []item.Tool{&item.ComputerPreviewTool{}} },
-		"Request.Tools[0] is an *item.NamespaceTool without Name":                                               func(r *api.Request) { r.Tools = []item.Tool{&item.NamespaceTool{}} },
+		"Request.Input":                                                                   func(r *api.Request) { r.Input = item.NewList(item.User("x")) },
+		`Request.Tools[1] is the function "f"`:                                            func(r *api.Request) { r.Tools = []item.Tool{&item.WebSearchTool{}, &item.FunctionTool{Name: "f"}} },
+		`Request.Tools[0] is the custom tool`:                                             func(r *api.Request) { r.Tools = []item.Tool{&item.CustomTool{Name: "f"}} },
+		"Request.Tools[0] is an *item.MCPTool without ServerLabel":                        func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{}} },
+		"Request.Tools[0] is an *item.MCPTool without ServerURL, ConnectorID or TunnelID": func(r *api.Request) { r.Tools = []item.Tool{&item.MCPTool{ServerLabel: "m"}} },
+		"Request.Tools[0] is an *item.FileSearchTool without VectorStoreIDs":              func(r *api.Request) { r.Tools = []item.Tool{&item.FileSearchTool{}} },
+		"Request.Tools[0] is an *item.CodeInterpreterTool without a Container":            func(r *api.Request) { r.Tools = []item.Tool{&item.CodeInterpreterTool{Container: `{}`}} },
+		"Request.Tools[0] is an *item.ComputerPreviewTool without Environment":            func(r *api.Request) { r.Tools = []item.Tool{&item.ComputerPreviewTool{}} },
+		"Request.Tools[0] is an *item.NamespaceTool without Name":                         func(r *api.Request) { r.Tools = []item.Tool{&item.NamespaceTool{}} },
+		`Request.Tools[0] is the namespace x with the function "f"`: func(r *api.Request) {
+			r.Tools = []item.Tool{&item.NamespaceTool{Name: "x", Description: "d", Tools: []item.Tool{&item.FunctionTool{Name: "f"}}}}
+		},
+		`Request.Tools[1] is an MCP server with the label "maps", as Request.Tools[0]`: func(r *api.Request) {
+			r.Tools = []item.Tool{&item.MCPTool{ServerLabel: "maps", ServerURL: "https://a.example"}, &item.UnknownTool{Raw: `{"type":"mcp","server_label":"maps","server_url":"https://b.example"}`}}
+		},
 		"Request.Tools[0] is an *item.UnknownTool whose Raw has no type":                                        func(r *api.Request) { r.Tools = []item.Tool{&item.UnknownTool{}} },
 		"is the tool computer, which nothing runs: make a tool of it (tool.Computer)":                           func(r *api.Request) { r.Tools = []item.Tool{&item.ComputerTool{}} },
 		"is the tool apply_patch, which nothing runs: make a tool of it (tool.Raw) and put it":                  func(r *api.Request) { r.Tools = []item.Tool{&item.ApplyPatchTool{}} },
 		`Request.ToolChoice: required is not JSON: write api.ChoiceRequired`:                                    func(r *api.Request) { r.ToolChoice = "required" },
 		`Request.ToolChoice: search is not JSON: a word needs quotes, as in "\"auto\"", and api.ChooseFunction`: func(r *api.Request) { r.ToolChoice = "search" },
 		`Request.ToolChoice: found a list, want a tool choice`:                                                  func(r *api.Request) { r.ToolChoice = `[1]` },
-		"Request.Tools[0] is nil":                                                                               func(r *api.Request) { r.Tools = []item.Tool{none} },
+		"Request.Tools[0] is nil": func(r *api.Request) { r.Tools = []item.Tool{none} },
 	} {
 		a := &agent.Agent{Model: &memory{}}
 		edit(&a.Request)

@@ -38,7 +38,7 @@ func (a *Agent) originOf(call item.Item) tool.Origin {
 	label, _ := call.Member("server_label")
 	name, _ := label.Unquote()
 	for _, def := range a.Request.Tools {
-		if m, ok := def.(*item.MCPTool); ok && m.ServerLabel == name {
+		if m := serverOf(def); m != nil && m.ServerLabel == name {
 			at := cmp.Or(m.ServerURL, m.ConnectorID, m.TunnelID)
 			shown, _, _ := strings.Cut(at, "?") // a query may hold a key
 			return tool.Origin{Of: "the MCP server " + shown + ", which the endpoint calls", Identity: "hosted\x00" + at}
