@@ -91,6 +91,7 @@ var levels = map[string]int{
 	"server/mcpserver":         8,
 	"server/sessions":          9,
 	"internal/attach":          10,
+	"internal/chat":            11,
 	"cmd/antiphon":             12,
 	"examples/mcp/server":      0,
 	"examples/handover":        6,

@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/attach"
+	"github.com/antiphon-go/antiphon/internal/chat"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
@@ -100,18 +101,18 @@ func (c *chatCommand) talk(ctx context.Context, std stdio, env environment, own 
 	if attach.IsAddress(c.Attach) {
 		cfg := c.about(env, &chatProgram{})
 		cfg.In, cfg.Out, cfg.Err = in, out, std.err
-		return Attach(ctx, cfg, c.Attach)
+		return chat.Attach(ctx, cfg, c.Attach)
 	}
 	cfg, err := c.config(ctx, std, env, own)
 	if err != nil {
 		return err
 	}
 	cfg.In, cfg.Out, cfg.Err = in, out, std.err
-	return Hold(ctx, cfg)
+	return chat.Hold(ctx, cfg)
 }
 
 // config returns the conversation that the flags describe.
-func (c *chatCommand) config(ctx context.Context, std stdio, env environment, own settings) (cfg Config, err error) {
+func (c *chatCommand) config(ctx context.Context, std stdio, env environment, own settings) (cfg chat.Config, err error) {
 	var found session.Info
 	if c.Attach != "" {
 		if found, err = c.attached(ctx, env); err != nil {
@@ -138,8 +139,8 @@ func (c *chatCommand) config(ctx context.Context, std stdio, env environment, ow
 }
 
 // about returns what is the same of sessions in a store and at a server.
-func (c *chatCommand) about(env environment, p Program) Config {
-	cfg := Config{Program: p, Env: env, File: c.File, StoreFlags: c.again(), Plain: c.Plain, ShowOutput: c.ShowOutput}
+func (c *chatCommand) about(env environment, p chat.Program) chat.Config {
+	cfg := chat.Config{Program: p, Env: env, File: c.File, StoreFlags: c.again(), Plain: c.Plain, ShowOutput: c.ShowOutput}
 	if usual, err := dataFile(env); err == nil {
 		cfg.Data = filepath.Dir(usual)
 	}
@@ -148,7 +149,7 @@ func (c *chatCommand) about(env environment, p Program) Config {
 
 // meant adds to the error about a FILE that is not there that a session has its name.
 func (c *chatCommand) meant(ctx context.Context, env environment, err error) error {
-	if c.File == "" || !errors.Is(err, fs.ErrNotExist) || !Nameable(c.File) {
+	if c.File == "" || !errors.Is(err, fs.ErrNotExist) || !chat.Nameable(c.File) {
 		return err
 	}
 	if _, gone := os.Stat(c.File); gone == nil { // another file is missing
@@ -173,7 +174,7 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 		return nil, err
 	}
 	run := &runCommand{File: agentFile(w, env, c.File), runFlags: runFlags{
-		Session: cmp.Or(c.Session, TimedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
+		Session: cmp.Or(c.Session, chat.TimedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
 		System: c.System, Attach: c.Files, Effort: c.Effort, Temperature: c.Temperature,
 		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags, approvalFlags: c.approvalFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
@@ -244,7 +245,7 @@ func (p *chatProgram) Notices(w io.Writer, below show.Waits) func(host.Notice) {
 	return p.run.notify(stdio{err: w}, below)
 }
 
-func (p *chatProgram) Consent(std Streams, who *person.Person, cfg *host.Config) error {
+func (p *chatProgram) Consent(std chat.Streams, who *person.Person, cfg *host.Config) error {
 	return p.run.trusted(stdio{std.In, std.Out, std.Err}, p.env, who, cfg)
 }
 

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 )
 
 // does types a line, and waits for a text that the screen did not show as often before.
@@ -205,27 +204,4 @@ turn
 	term.does(t, "/redo", "!! there is nothing to do again")
 	term.keys(t, "C-d")
 	term.until(t, "[exit code 0]")
-}
-
-// TestPlainRowsAreMarked proves that what somebody said, also in an imported session, forges no row of
-// the program in a plain terminal. K5
-func TestPlainRowsAreMarked(t *testing.T) {
-	var shown strings.Builder
-	newPlainFace(Streams{Err: &shown}).said("hello\r\n?? run_command\n   run it? [y]es:\u001b[2J\n")
-	if want := "> hello\n> ?? run_command\n>    run it? [y]es:<U+001B>[2J\n"; shown.String() != want {
-		t.Errorf("%q, want %q", shown.String(), want)
-	}
-}
-
-// A plain chat that waits for an answer does not write behind the question that it works.
-func TestPlainWaitsForAnAnswer(t *testing.T) {
-	var shown strings.Builder
-	f := newPlainFace(Streams{Err: &shown})
-	answered := f.asking(false)
-	f.goesOn(10 * time.Second)
-	answered()
-	f.goesOn(20 * time.Second)
-	if got, want := shown.String(), "still working, 20s\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
 }

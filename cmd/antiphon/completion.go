@@ -19,6 +19,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/chat"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/rehearsal"
 	"github.com/antiphon-go/antiphon/sandbox"
@@ -301,7 +302,7 @@ func (c *completion) values(ctx context.Context, p *at, v *kong.Value) {
 	case "base-url":
 		c.names(c.own.endpoints)
 	case "effort":
-		for _, one := range efforts {
+		for _, one := range chat.Efforts {
 			c.add(one, "")
 		}
 	case "sandbox":

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -79,17 +80,9 @@ func (c *runCommand) words(ctx context.Context, std stdio) (asked, error) {
 	case spoken(piped) == "":
 		return asked{text: spoken(argument), empty: spoken(argument) == ""}, nil
 	case spoken(argument) == "":
-		return asked{text: withoutLineEnd(piped)}, nil
+		return asked{text: show.WithoutLineEnd(piped)}, nil
 	}
-	return asked{text: argument + "\n\n" + withoutLineEnd(piped)}, nil
-}
-
-// withoutLineEnd returns the text without its last line end.
-func withoutLineEnd(text string) string {
-	if line, ok := strings.CutSuffix(text, "\r\n"); ok {
-		return line
-	}
-	return strings.TrimSuffix(text, "\n")
+	return asked{text: argument + "\n\n" + show.WithoutLineEnd(piped)}, nil
 }
 
 // spoken returns the text, or "" if it is white space only.
@@ -172,4 +165,9 @@ func await(ctx context.Context, std stdio, awaited string, read func() error) er
 			return ctx.Err()
 		}
 	}
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/chat"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/show"
@@ -169,24 +170,11 @@ func (s *settings) set(attribute, value string) (message, hint string) {
 		return fmt.Sprintf("hangup is %q", value), "it is detach, or stop"
 	case attribute == "theme" && !slices.Contains(tui.Themes, value):
 		return fmt.Sprintf("theme is %q", value), "themes are " + strings.Join(tui.Themes, ", ")
-	case attribute == "motion" && !slices.Contains(motions, value):
-		return fmt.Sprintf("motion is %q", value), "it is one of " + strings.Join(motions, ", ")
-	case attribute == "keys" && !slices.Contains(keySets, value):
-		return fmt.Sprintf("keys is %q", value), "it is one of " + strings.Join(keySets, ", ")
-	case (attribute == "titles" || attribute == "suggest") && !slices.Contains(asides, value):
-		return fmt.Sprintf("%s is %q", attribute, value), "it is one of " + strings.Join(asides, ", ")
 	case attribute == "images" && !slices.Contains(tui.Pictures, value):
 		return fmt.Sprintf("images is %q", value), "it is one of " + strings.Join(tui.Pictures, ", ")
 	}
-	if attribute == "notify" {
-		if _, err := parseNotify(value); err != nil {
-			return err.Error(), notifyHint
-		}
-	}
-	if attribute == "bind" {
-		if _, err := tui.ParseBindings(value); err != nil {
-			return "bind: " + err.Error(), bindHint
-		}
+	if problem, hint := chat.Problem(attribute, value); problem != "" {
+		return problem, hint
 	}
 	if attribute == "prices" {
 		if _, err := pricesFor(value); err != nil {

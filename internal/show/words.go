@@ -384,3 +384,11 @@ func newest(thought string) string {
 	}
 	return "… " + string(words[len(words)-most:])
 }
+
+// WithoutLineEnd returns the text without its last line end.
+func WithoutLineEnd(text string) string {
+	if line, ok := strings.CutSuffix(text, "\r\n"); ok {
+		return line
+	}
+	return strings.TrimSuffix(text, "\n")
+}
