@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,92 +18,17 @@ import (
 	"time"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/filelock"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/internal/tui"
-	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 	"github.com/antiphon-go/antiphon/tool"
 	"github.com/antiphon-go/antiphon/trust"
 )
-
-// Config says what a conversation is about, and at which terminal it is held.
-type Config struct {
-	// Host is the agent, its endpoint, the session and its store, as for a run. Who is asked, and what is told, is set here.
-	Host    host.Config
-	Program Program
-	Env     host.Environment
-
-	In, Out *os.File  // the terminal
-	Err     io.Writer // for what is said when the terminal is given back
-
-	Plain      bool // no colours and no changing lines
-	ShowOutput bool // the whole outputs of tools
-
-	Found  session.Info // the session that another process runs, if that is to be shown
-	Choose bool         // the person chooses the session from a list
-
-	System      string      // sent with the first prompt, as are Parts
-	Parts       []item.Part //
-	Effort      string
-	Temperature *float64
-
-	File       string   // the agent, as the person named it: "" for the usual one
-	StoreFlags string   // the flags that name the store, for commands that are suggested
-	Models     []string // the names of models in the settings
-	Data       string   // the folder of drafts and pasted pictures; "" means that they are not kept
-}
-
-// Program is what a conversation leaves to the program around it: places, hints about the command line, and other commands.
-type Program interface {
-	// OpenStore opens the store for sessions that another process runs, and AuditLog the log for answers about their calls, or
-	// nil if there is none.
-	OpenStore(ctx context.Context) (store.Store, error)
-	AuditLog() (*audit.Log, error)
-	// Hangup sets what is called instead of ending the program when the terminal is gone. Nil ends the program again.
-	Hangup(lost func())
-
-	FrontEnd(w io.Writer, quiet bool) host.FrontEnd
-	// Notices prints notices, and shows below the transcript what is waited for.
-	Notices(w io.Writer, below show.Waits) func(host.Notice)
-	// Consent sets who decides about what the file may do.
-	Consent(std Streams, who *person.Person, cfg *host.Config) error
-	// Choices prints the sessions from which the person chooses.
-	Choices(ctx context.Context, w io.Writer, columns int) ([]session.Info, error)
-	// Model returns what a name of the settings stands for, and other names as they are.
-	Model(name string) (model, baseURL string)
-	// Work returns the configuration of work on a session, or an error if workers cannot go on with it.
-	Work(w io.Writer, info session.Info) (host.Config, error)
-
-	// ShowSent prints what the next request of a session holds.
-	ShowSent(ctx context.Context, w io.Writer, id string) error
-	// Exports reports whether a session can be written to a file of such a name, and Export writes it.
-	Exports(path string) bool
-	Export(ctx context.Context, w io.Writer, id, path string) error
-
-	// Unopened adds hints to the error of a session that was not opened, and Taken to that about a name that another session may have.
-	Unopened(err error) error
-	Taken(err error, name string) error
-	// Failed returns what is said about a turn that failed, and what the person can do next, or "".
-	Failed(err error, by agent.Compaction) (text, next string)
-}
-
-// Streams are where a conversation reads and writes.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
-
-// usage marks an error as one of the person's input.
-func usage(err error) error { return &host.ConfigError{Err: err} }
-
-// quoted returns a name in shell syntax.
-func quoted(name string) string { return trust.CommandLine(name) }
 
 // Hold holds the conversation, until the person leaves.
 func Hold(ctx context.Context, cfg Config) (err error) {
@@ -181,7 +104,7 @@ func TimedName() string {
 
 // dialogue is a conversation at the terminal.
 type dialogue struct {
-	conf   Config
+	conf   Config // as it was given; what is sent once is removed then
 	env    host.Environment
 	cfg    host.Config // as it is now
 	face   face
@@ -573,178 +496,4 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 	fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
 	t.cfg = before
 	return t.open(ctx, false)
-}
-
-// draft returns the file that keeps what is written and not sent: beside the default place
-// of sessions, readable only by the user. Before anything was said it belongs to the agent's
-// file, because the session is not kept. No other terminal has the same file, until undraft.
-func (t *dialogue) draft() string {
-	if t.conf.Data == "" {
-		return ""
-	}
-	name := t.info.ID
-	if t.host != nil && t.host.Fresh() {
-		name = "new-" + session.Fingerprint(t.info.Path)
-	}
-	path, claimed := t.drafts[name]
-	if !claimed {
-		if t.drafts == nil {
-			sweepLocks(filepath.Join(t.conf.Data, "draft-locks"))
-		}
-		path = t.claim(filepath.Join(t.conf.Data, "drafts"), name)
-		if t.drafts == nil {
-			t.drafts = map[string]string{}
-		}
-		t.drafts[name] = path
-	}
-	return path
-}
-
-// mostDrafts is the number of terminals that keep a draft for one session.
-const mostDrafts = 16
-
-// claim takes a file for the draft that no other terminal has taken: one that a terminal has left
-// behind, or else a new one. It returns "" if there are too many.
-func (t *dialogue) claim(dir, name string) string {
-	var all, left []string
-	for n := 1; n <= mostDrafts; n++ {
-		path := filepath.Join(dir, name)
-		if n > 1 {
-			path += fmt.Sprintf("-%d", n)
-		}
-		all = append(all, path)
-		for _, file := range []string{path, path + ".ran"} {
-			if _, err := os.Lstat(file); err == nil {
-				left = append(left, path)
-			}
-		}
-	}
-	for _, path := range append(left, all...) {
-		lock, err := filelock.TakeWithin(context.Background(), filepath.Join(filepath.Dir(dir), "draft-locks", filepath.Base(path)), 0)
-		if busy := new(filelock.BusyError); errors.As(err, &busy) {
-			continue
-		}
-		if err == nil { // otherwise there are no locks here
-			t.draftLocks = append(t.draftLocks, lock)
-		}
-		return path
-	}
-	return ""
-}
-
-// sweepLocks removes locks of drafts that chats which were killed have left behind, and that nobody has: those that
-// are older than a day, so that no chat that begins now finds its own taken for an instant.
-func sweepLocks(dir string) {
-	entries, _ := os.ReadDir(dir) // if there is no folder, there are no locks in it
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || time.Since(info.ModTime()) < 24*time.Hour {
-			continue
-		}
-		if lock, err := filelock.TakeWithin(context.Background(), filepath.Join(dir, e.Name()), 0); err == nil {
-			_ = lock.Release() // which removes it
-		}
-	}
-}
-
-// undraft lets other terminals have the files of the drafts.
-func (t *dialogue) undraft() {
-	for _, lock := range t.draftLocks {
-		_ = lock.Release() // the system does it, too, at the end of the process
-	}
-	t.drafts, t.draftLocks = nil, nil
-}
-
-// typedText returns what a person typed of a message, without the files that went with it.
-func typedText(c item.Content) string {
-	text, _ := typedOf(c)
-	return text
-}
-
-// typedOf returns what a person typed of a message, and what the flag -f sent with it. Files that a prompt names
-// behind @ follow the text, and then so do those of -f; otherwise they stand before it. Of pictures behind the text,
-// nothing tells which are of -f.
-func typedOf(c item.Content) (text string, sent []item.Part) {
-	var texts []string
-	for _, part := range c.Parts {
-		if t, ok := part.(*item.InputText); ok {
-			texts = append(texts, t.Text)
-		}
-	}
-	if len(texts) == 0 || len(c.Parts) == 1 {
-		return c.Display(), nil
-	}
-	named := func(name string) bool {
-		return slices.ContainsFunc(strings.Fields(texts[0]), func(word string) bool {
-			word, at := strings.CutPrefix(word, "@")
-			return at && filepath.Base(word) == name
-		})
-	}
-	last, ends := c.Parts[len(c.Parts)-1].(*item.InputText)
-	begins := strings.Contains(texts[0], "@") && fileIn(texts[0]) == "" || len(texts) > 1 && fileIn(texts[1]) != "" && named(fileIn(texts[1]))
-	if _, text := c.Parts[0].(*item.InputText); ends && !(begins && text) {
-		return last.Text, c.Parts[:len(c.Parts)-1]
-	}
-	for _, part := range c.Parts {
-		if t, ok := part.(*item.InputText); ok && fileIn(t.Text) != "" && t.Text != texts[0] && !named(fileIn(t.Text)) {
-			sent = append(sent, part)
-		}
-	}
-	return texts[0], sent
-}
-
-// fileIn returns the name that a part of a message with a file begins with, or "" if it is none.
-func fileIn(text string) string {
-	name, _, ok := strings.Cut(text, ":\n\n")
-	if !ok || strings.Contains(name, "\n") {
-		return ""
-	}
-	return name
-}
-
-// lastAsked returns what the person said last.
-func lastAsked(s *session.Session) (text string) {
-	for e := range s.Entries() {
-		if b, ok := e.Body.(session.InputItem); ok && !b.Own && b.Item.Type() == item.TypeMessage && b.Item.Role() == item.RoleUser {
-			if m, err := item.As[item.Message](b.Item); err == nil {
-				text = typedText(m.Content)
-			}
-		}
-	}
-	return text
-}
-
-// commands of a chat, for completion and help.
-var commands = []tui.Command{
-	{Name: "allow", Arguments: "[[allow|ask|deny] TOOL | reset]", Help: "show the rules about tools, or change one until you leave"},
-	{Name: "as-sent", Help: "show what the next request holds, and why"},
-	{Name: "back", Arguments: "[TEXT]", Help: "choose an earlier message to go back to, as Esc twice does"},
-	{Name: "branches", Help: "list the sessions of this file, with what they were forked from"},
-	{Name: "collapse", Arguments: "[on|off]", Help: "send a marker instead of what a later call read again"},
-	{Name: "compact", Arguments: "[TOKENS]", Help: "send a summary instead of the older part; TOKENS of the newest stay"},
-	{Name: "context", Arguments: "[drop ENTRY]", Help: "show what fills the model's window, or take something out of it"},
-	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
-	{Name: "cost", Help: "show what this conversation used"},
-	{Name: "detach", Help: "while the agent works: leave it to workers, and leave"},
-	{Name: "edit", Arguments: "[N|code]", Help: "open the last reply, the one N before it, or its last code block in $EDITOR; what you change becomes the draft"},
-	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high, xhigh or max; without LEVEL as the file says"},
-	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
-	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
-	{Name: "fullscreen", Help: "use the whole screen, with scrolling, or go back; also Ctrl-X Ctrl-F"},
-	{Name: "help", Help: "show the commands"},
-	{Name: "keys", Help: "show the keys"},
-	{Name: "mode", Arguments: "[ask|edits|plan]", Help: "what is asked about, as Shift-Tab chooses: as the rules say, no edits in the workspace, or nothing but reading runs"},
-	{Name: "model", Arguments: "NAME", Help: "ask another model from now on"},
-	{Name: "plan", Help: "the same as /mode plan"},
-	{Name: "quit", Help: "leave; the conversation is kept"},
-	{Name: "redo", Help: "do again what /undo took back"},
-	{Name: "redraw", Help: "show the whole conversation again, as the width is now"},
-	{Name: "retry", Help: "ask the last message again, in a fork"},
-	{Name: "save", Arguments: "[NAME]", Help: "give the session a name; it is kept in any case"},
-	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
-	{Name: "theme", Arguments: "dark|light|contrast|none", Help: "change the colours; ANTIPHON_THEME, or theme in the settings, keeps one"},
-	{Name: "title", Arguments: "[TEXT]", Help: "give the conversation a title for lists; without TEXT, the model is asked for one"},
-	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
-	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
-	{Name: "why", Help: "show what broke the prompt cache"},
 }

@@ -23,6 +23,41 @@ import (
 	"github.com/antiphon-go/antiphon/session"
 )
 
+// commands of a chat, for completion and help.
+var commands = []tui.Command{
+	{Name: "allow", Arguments: "[[allow|ask|deny] TOOL | reset]", Help: "show the rules about tools, or change one until you leave"},
+	{Name: "as-sent", Help: "show what the next request holds, and why"},
+	{Name: "back", Arguments: "[TEXT]", Help: "choose an earlier message to go back to, as Esc twice does"},
+	{Name: "branches", Help: "list the sessions of this file, with what they were forked from"},
+	{Name: "collapse", Arguments: "[on|off]", Help: "send a marker instead of what a later call read again"},
+	{Name: "compact", Arguments: "[TOKENS]", Help: "send a summary instead of the older part; TOKENS of the newest stay"},
+	{Name: "context", Arguments: "[drop ENTRY]", Help: "show what fills the model's window, or take something out of it"},
+	{Name: "copy", Arguments: "[N|code]", Help: "copy the last reply, the one N before it, or its last code block"},
+	{Name: "cost", Help: "show what this conversation used"},
+	{Name: "detach", Help: "while the agent works: leave it to workers, and leave"},
+	{Name: "edit", Arguments: "[N|code]", Help: "open the last reply, the one N before it, or its last code block in $EDITOR; what you change becomes the draft"},
+	{Name: "effort", Arguments: "[LEVEL]", Help: "how much the model reasons: none, minimal, low, medium, high, xhigh or max; without LEVEL as the file says"},
+	{Name: "export", Arguments: "FILE", Help: "write the conversation to FILE: .md, .html or .jsonl"},
+	{Name: "fork", Arguments: "[NAME]", Help: "go on in a copy; this conversation stays as it is"},
+	{Name: "fullscreen", Help: "use the whole screen, with scrolling, or go back; also Ctrl-X Ctrl-F"},
+	{Name: "help", Help: "show the commands"},
+	{Name: "keys", Help: "show the keys"},
+	{Name: "mode", Arguments: "[ask|edits|plan]", Help: "what is asked about, as Shift-Tab chooses: as the rules say, no edits in the workspace, or nothing but reading runs"},
+	{Name: "model", Arguments: "NAME", Help: "ask another model from now on"},
+	{Name: "plan", Help: "the same as /mode plan"},
+	{Name: "quit", Help: "leave; the conversation is kept"},
+	{Name: "redo", Help: "do again what /undo took back"},
+	{Name: "redraw", Help: "show the whole conversation again, as the width is now"},
+	{Name: "retry", Help: "ask the last message again, in a fork"},
+	{Name: "save", Arguments: "[NAME]", Help: "give the session a name; it is kept in any case"},
+	{Name: "steer", Arguments: "TEXT", Help: "say something to the work that is under way"},
+	{Name: "theme", Arguments: "dark|light|contrast|none", Help: "change the colours; ANTIPHON_THEME, or theme in the settings, keeps one"},
+	{Name: "title", Arguments: "[TEXT]", Help: "give the conversation a title for lists; without TEXT, the model is asked for one"},
+	{Name: "tools", Help: "list the tools: where each comes from, and what is asked"},
+	{Name: "undo", Arguments: "[N]", Help: "go back before your last message, or the Nth from the end: the conversation, the files, or both"},
+	{Name: "why", Help: "show what broke the prompt cache"},
+}
+
 // command performs what was typed behind a slash. Only what makes it impossible to go on is
 // an error.
 func (t *dialogue) command(ctx context.Context, text string) error {
