@@ -7,9 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -100,14 +97,6 @@ func NewPrinter(out, err io.Writer, env host.Environment) *Printer {
 			Waits: (*Screen)(nil), Watched: IsTerminal(err),
 		},
 		began: time.Now(), refused: map[string]bool{}, inner: map[string]*heard{}, returned: map[string]agent.Progress{},
-	}
-}
-
-// NewLogPrinter returns a printer for a log.
-func NewLogPrinter(out, err io.Writer, env host.Environment, full bool) *Printer {
-	return &Printer{
-		Options: Options{Out: out, Err: err, Waits: (*Screen)(nil), Hide: env.Hider(), Colour: coloursOn(out, env)},
-		rows:    true, full: full, unshown: map[string]int{},
 	}
 }
 
@@ -372,12 +361,6 @@ func (p *Printer) decided(e session.Entry, body session.Body, call *agent.KnownC
 	}
 }
 
-func (p *Printer) noteRefused(callID string) {
-	if !p.rows {
-		p.refused[callID] = true
-	}
-}
-
 // subagent prints the calls of a subagent, indented.
 func (p *Printer) subagent(n agent.SubagentEvent) {
 	of := p.inner[n.Session]
@@ -420,36 +403,6 @@ func (p *Printer) subagent(n agent.SubagentEvent) {
 	case session.Stopped:
 		delete(p.inner, n.Session)
 	}
-}
-
-// called prints that a call was started, behind in.
-func (p *Printer) called(id string, call *agent.KnownCall, in string) {
-	row := strings.TrimSpace(call.Tool + " " + AboutCall(call.Arguments, p.Hide))
-	p.Tell(Dim, "%s-> %s", in, row)
-	p.Waits.Wait(CallKey(id), row)
-	if p.calling == nil {
-		p.calling = map[string]bool{}
-	}
-	p.beside = p.beside || len(p.calling) > 0
-	p.calling[id] = true
-}
-
-// ended returns what the row of a call's end names: the tool, and what the call works on if others
-// went on beside it.
-func (p *Printer) ended(id string, call *agent.KnownCall) string {
-	row := call.Tool
-	if p.beside && p.calling[id] {
-		row = strings.TrimSpace(row + " " + AboutCall(call.Arguments, p.Hide))
-	}
-	p.rests(id)
-	return row
-}
-
-// rests says that a call does not go on.
-func (p *Printer) rests(id string) {
-	p.Waits.Done(CallKey(id))
-	delete(p.calling, id)
-	p.beside = p.beside && len(p.calling) > 0
 }
 
 // Text prints text of the model.
@@ -504,147 +457,6 @@ func (p *Printer) message(b session.OutputItem) {
 	p.EndLine()
 	if b.Partial && (p.missing == nil || p.missing.ItemID != m.ID) {
 		p.Note(Yellow, "!! the reply broke off here")
-	}
-}
-
-// answered prints the outcome of a call of the run.
-func (p *Printer) answered(b session.CallOutput, call *agent.KnownCall) {
-	if !call.Ran && p.refused[b.CallID] {
-		return // already printed
-	}
-	done, timed := p.returned[b.CallID]
-	delete(p.returned, b.CallID)
-	took, failure := "", FailureOf(b.Item)
-	if timed {
-		took, failure = " "+Duration(done.Took), done.Error
-	}
-	if b.Failed {
-		if call.Ran {
-			p.failed++
-		}
-		p.Note(Red, "<- %s%s failed: %s%s", p.ended(b.CallID, call), took, p.Short(failure, 200), leftOut(done))
-	} else {
-		p.Tell(Green, "<- %s%s %s%s", p.ended(b.CallID, call), took, sizeOf(b.Item), leftOut(done))
-		p.change(call)
-	}
-	p.output(b.Item, call, b.Failed)
-	if content, err := outputContent(b.Item); err == nil && p.Picture != nil {
-		PicturesIn(content.Parts, func(uri string) { p.Picture("of "+call.Tool, uri) })
-	}
-}
-
-// maxTail is the number of lines shown of an output, unless all are requested.
-const maxTail = 3
-
-// output shows a tool's output: its end on a terminal, or all of it if requested; of a folder, the
-// beginning as a tree. For a failed call it shows the text after the error, which explains the failure if
-// the error is an exit code.
-func (p *Printer) output(out item.Item, call *agent.KnownCall, failed bool) {
-	content, err := outputContent(out)
-	if err != nil || p.Quiet || !p.Whole && !p.Watched {
-		return
-	}
-	text := content.Display()
-	if failed && out.Type() != item.TypeShellCallOutput { // a shell output has no separate error
-		_, text, _ = strings.Cut(text, "\n\noutput:\n")
-	}
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	if len(lines) == 1 && lines[0] == "" {
-		return
-	}
-	if !failed && slices.Contains(listings, call.Tool) {
-		p.tree(lines)
-		return
-	}
-	if hidden := len(lines) - maxTail; !p.Whole && hidden > 0 {
-		lines = lines[hidden:]
-		p.Tell(Dim, "   | … %s above, which %s shows", Plural(hidden, "line"), p.opens())
-	}
-	for _, line := range lines {
-		if line = Visible(strings.TrimRight(p.Hide(line), "\r")); !p.Whole {
-			line = clipped(line, 140)
-		}
-		p.Tell(Dim, "   | %s", line)
-	}
-}
-
-// clipped returns at most limit characters of a line. Unlike [Shorten] it leaves blanks as they are.
-func clipped(line string, limit int) string {
-	n := 0
-	for i := range line {
-		if n++; n > limit {
-			return line[:i] + "…"
-		}
-	}
-	return line
-}
-
-// listings are the tools whose output is what a folder has.
-var listings = []string{"read_directory", "read_dir"}
-
-// mostListed is the number of entries shown of a folder, unless all are requested.
-const mostListed = 12
-
-// tree shows what a folder has.
-func (p *Printer) tree(lines []string) {
-	more := 0
-	if !p.Whole && len(lines) > mostListed {
-		lines, more = lines[:mostListed], len(lines)-mostListed
-	}
-	for i, line := range lines {
-		branch := "├ "
-		if i == len(lines)-1 && more == 0 {
-			branch = "└ "
-		}
-		p.Tell(Dim, "   %s%s", branch, Shorten(Visible(p.Hide(line)), 140))
-	}
-	if more > 0 {
-		p.Tell(Dim, "   └ … %d more, which %s shows", more, p.opens())
-	}
-}
-
-// opens names what shows all of a call.
-func (p *Printer) opens() string {
-	if p.Shows {
-		return "Ctrl-O"
-	}
-	return "--show-output"
-}
-
-// mostChanged is the number of lines shown of the change that a call made, unless all are
-// requested.
-const mostChanged = 16
-
-// change shows the change of files that a call made, unless the person has just seen it in the
-// question about the call.
-func (p *Printer) change(call *agent.KnownCall) {
-	if p.Quiet || !p.Whole && !p.Watched {
-		return
-	}
-	if v := call.Verdict; !p.Again && v != nil && v.From == AtTerminal && !call.Edited {
-		return
-	}
-	arguments := p.Hide(call.Arguments)
-	lines := changeOf(arguments)
-	if lines == nil {
-		lines = writtenTo(arguments)
-	}
-	more := 0
-	if !p.Whole && len(lines) > mostChanged {
-		lines, more = lines[:mostChanged], len(lines)-mostChanged
-	}
-	for _, l := range lines {
-		if !p.Whole {
-			if cut := head(l.Text, 140); cut != l.Text {
-				l.Text = cut + "…"
-			}
-		}
-		for _, row := range l.rows(math.MaxInt, p.Look) {
-			p.line(row)
-		}
-	}
-	if more > 0 {
-		p.Tell(Dim, "   | … %s more, which %s shows", Plural(more, "line"), p.opens())
 	}
 }
 
@@ -704,69 +516,6 @@ func (p *Printer) stopped(b session.Stopped) {
 	p.Tell(Dim, "-- %s", line)
 }
 
-// receivedRow prints an item of the model. If a reply continues one that broke off
-// and repeats its text, only the rest is printed.
-func (p *Printer) receivedRow(seq int64, b session.OutputItem) {
-	mark := ""
-	if b.Partial {
-		mark = "(broke off) "
-	}
-	if b.Item.Type() != item.TypeMessage {
-		p.itemRow(seq, b.Item, mark)
-		return
-	}
-	text := InWords(b.Item)
-	p.last = spokenEntry{seq, text}
-	if before := p.parts; before.seq != 0 {
-		p.parts = spokenEntry{}
-		mark += fmt.Sprintf("(continues entry %d) ", before.seq)
-		if rest, again := behind(text, before.text); again {
-			text = "… " + rest
-		}
-	}
-	p.Row(seq, bold, string(b.Item.Role()), mark+text)
-}
-
-func (p *Printer) itemRow(seq int64, it item.Item, mark string) {
-	colour, what := Dim, string(it.Type())
-	switch {
-	case it.Type() == item.TypeMessage:
-		colour, what = bold, string(it.Role())
-	case it.Type() == item.TypeReasoning:
-	case it.IsCall():
-		colour, what = Yellow, "call"
-	case it.IsOutput():
-		colour, what = Green, "output"
-	}
-	if p.rows {
-		p.Row(seq, colour, what, mark+InWords(it))
-	}
-}
-
-func (p *Printer) setupRow(seq int64, changed bool) {
-	if changed && p.rows {
-		p.Row(seq, Dim, "setup", setupInWords(&p.Setup, p.full))
-	}
-}
-
-// UnshownEntries lists the kinds of entries without a row, to explain gaps in the
-// numbers.
-func (p *Printer) UnshownEntries() {
-	n := 0
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(p.unshown)) {
-		n += p.unshown[kind]
-		kinds = append(kinds, fmt.Sprintf("%d %s", p.unshown[kind], strings.ReplaceAll(kind, "_", " ")))
-	}
-	if n > 0 {
-		are := "are"
-		if n == 1 {
-			are = "is"
-		}
-		fmt.Fprintf(p.Err, "antiphon: %s that only a run needs %s not shown (%s); --all shows all\n", Plural(n, "entry"), are, strings.Join(kinds, ", "))
-	}
-}
-
 // The colours of notes, as SGR parameters.
 const (
 	Dim    = "2"
@@ -775,25 +524,6 @@ const (
 	Yellow = "33"
 	bold   = "1"
 )
-
-// Row prints a row of a log: the entry's number, a word for its kind, and its text.
-func (p *Printer) Row(seq int64, colour, what, text string) {
-	if !p.rows || p.writeErr != nil {
-		return
-	}
-	p.lines++
-	text = p.Hide(text)
-	if p.full {
-		text = strings.ReplaceAll(strings.TrimRight(Printable(text), "\n"), "\n", "\n"+strings.Repeat(" ", 21))
-	} else {
-		text = Shorten(text, 110)
-	}
-	what = fmt.Sprintf("%-12s", Shorten(what, 30))
-	if p.Colour && colour != "" {
-		what = "\x1b[" + colour + "m" + what + "\x1b[0m"
-	}
-	_, p.writeErr = fmt.Fprintf(p.Out, "%6d  %s %s\n", seq, what, text)
-}
 
 // Tell prints a note that a quiet run leaves out.
 func (p *Printer) Tell(colour, format string, args ...any) {
