@@ -87,6 +87,11 @@ func (o *order) partEnded(at textPlace) {
 
 // ended handles the entry of a message, which ends the message.
 func (o *order) ended(number int, ev Event) {
+	if len(o.held) == 0 && (!o.busy || o.now.item == number) { // nothing has waited, as nearly always
+		o.busy = false
+		o.run.emit(ev)
+		return
+	}
 	o.held = append(o.held, heldEvent{at: textPlace{item: number}, ev: ev, ends: true})
 	if !o.busy || o.now.item == number {
 		o.busy = false
