@@ -361,7 +361,7 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, a session.App
 func (r *Run) question(c *session.OpenCall, call tool.Call, annotations tool.Annotations, why string) error {
 	t, _ := r.tools.Lookup(call.Name)
 	asked := session.ApprovalAsked{
-		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call, annotations),
+		CallID: c.CallID, Number: c.Number, Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Reason: why, Rules: suggest(t, call, annotations), Sandbox: sandboxOf(t, call),
 	}
 	if c.Asked && asksTheSame(pendingOf(r.session, *c), asked) && !r.single {
 		// The log already holds this question. A run that only checks for an answer
@@ -385,12 +385,12 @@ func (r *Run) wait(c session.OpenCall, call tool.Call, annotations tool.Annotati
 }
 
 // asksTheSame reports whether two questions about a call are equal. A transcript does
-// not store the reason and the rules.
+// not store the reason, the rules and the sandbox.
 func asksTheSame(before PendingApproval, now session.ApprovalAsked) bool {
 	if before.Tool != now.Tool || before.Arguments != now.Arguments || before.Custom != now.Custom {
 		return false
 	}
-	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && reflect.DeepEqual(before.Rules, now.Rules)
+	return before.Reason == "" && before.Rules == nil || before.Reason == now.Reason && before.Sandbox == now.Sandbox && reflect.DeepEqual(before.Rules, now.Rules)
 }
 
 // judge applies the rules to a call.

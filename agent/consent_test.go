@@ -367,3 +367,34 @@ func TestDisarmKeepsYesOfPlainCalls(t *testing.T) {
 		}
 	}
 }
+
+// confined is a tool whose calls start programs in a sandbox.
+type confined struct{ tool.Tool }
+
+func (confined) Sandbox(tool.Call) string { return "hosts example.com" }
+
+// K5: who answers a call later or elsewhere reads in which sandbox it would run. An import knows it of no
+// call: its log may say anything.
+func TestQuestionNamesTheSandbox(t *testing.T) {
+	r := newRig(t, agenttest.Completed(call("c", "build", "all")))
+	r.agent.Tools = []tool.Tool{confined{new(ledger).tool("build")}}
+	r.agent.Policy = agent.Policy{Pause: true}
+	r.run(item.User("go"))
+	waiting, err := agent.PendingApprovals(t.Context(), r.session)
+	if err != nil || len(waiting) != 1 || waiting[0].Sandbox != "hosts example.com" {
+		t.Fatalf("%+v, %v", waiting, err)
+	}
+	var d agent.Disarm
+	for e := range r.session.Entries() {
+		d.Learn(e)
+	}
+	for e := range r.session.Entries() {
+		if _, ok := e.Body.(session.ApprovalAsked); !ok {
+			continue
+		}
+		kept, dropped := d.Entry(e)
+		if kept.Body.(session.ApprovalAsked).Sandbox != "" || !slices.Contains(dropped, "the sandbox in the question about call c") {
+			t.Errorf("%+v, %q", kept, dropped)
+		}
+	}
+}

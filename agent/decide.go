@@ -42,7 +42,7 @@ type PendingApproval struct {
 	// Command is the command that would run, if the tool is a [Commander]. It comes
 	// from the run, not from the log, so a log cannot forge it.
 	Command []string `json:"command,omitempty"`
-	// Sandbox is as in [ApprovalRequest], and comes from the run too.
+	// Sandbox is as in [ApprovalRequest]. In a log that was imported it is "".
 	Sandbox string `json:"sandbox,omitempty"`
 	// Of says whose tool it is: see [tool.Origin]. It comes from the run, like Command.
 	Of string `json:"of,omitempty"`
@@ -210,7 +210,7 @@ func fold(s *session.Session) *plan.State {
 func pendingOf(s *session.Session, c session.OpenCall) PendingApproval {
 	p := PendingApproval{Session: s.ID(), Number: c.Number, CallID: c.CallID}
 	if a := c.Question; a != nil {
-		p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules
+		p.Tool, p.Arguments, p.Custom, p.Reason, p.Rules, p.Sandbox = a.Tool, a.Arguments, a.Custom, a.Reason, a.Rules, a.Sandbox
 	}
 	return p
 }

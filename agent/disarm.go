@@ -373,8 +373,12 @@ func (d *Disarm) asked(seq int64, b session.ApprovalAsked) (session.Body, []stri
 	for _, r := range b.Rules {
 		dropped = append(dropped, "a rule offered for remembering: "+r.String())
 	}
-	// A forged suggestion could allow much more than the call.
+	// A forged suggestion could allow much more than the call, and a forged sandbox hold much less.
 	b.Rules = nil
+	if b.Sandbox != "" {
+		dropped = append(dropped, fmt.Sprintf("the sandbox in the question about call %s", b.CallID))
+		b.Sandbox = ""
+	}
 	if b.Tool != call.name || b.Arguments != call.arguments || b.Custom != custom {
 		dropped = append(dropped, fmt.Sprintf("the description of call %s in its question, which differed from the call: %s %s", b.CallID, b.Tool, b.Arguments))
 		// A person must not approve one call while reading another.

@@ -245,6 +245,7 @@ func (b *ApprovalAsked) fields(c codec) {
 	c.bool("custom", &b.Custom)
 	c.text("reason", &b.Reason)
 	parts(c, "rules", &b.Rules, (*Rule).fields)
+	c.text("sandbox", &b.Sandbox)
 }
 
 func (b *Approval) fields(c codec) {

@@ -139,6 +139,9 @@ type ApprovalAsked struct {
 	Reason string
 	// Rules are the rules that an answer could establish for later calls.
 	Rules []Rule
+	// Sandbox is the profile of the sandbox in which the call would start programs, with its
+	// hosts, or "" if it starts none.
+	Sandbox string
 }
 
 // Approval is the verdict on a call that was about to run. If there are several, the

@@ -205,7 +205,7 @@ func everyBody() []session.Body {
 	return []session.Body{
 		session.InputItem{Item: odd}, session.RunStarted{}, session.TurnStarted{Turn: 1}, session.OutputItem{Turn: 1, Item: odd, Partial: true},
 		session.TurnEnded{Turn: 1, ResponseID: "r", Status: "failed", Reason: "\x00\xff", Class: "c", Usage: &api.Usage{InputTokens: 1 << 60}, Refused: 1, Cost: 0.1},
-		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "t", Arguments: "{}", Custom: true, Reason: "r", Rules: []session.Rule{rule}},
+		session.ApprovalAsked{CallID: "c", Number: 1, Tool: "t", Arguments: "{}", Custom: true, Reason: "r", Rules: []session.Rule{rule}, Sandbox: "workspace"},
 		session.Approval{CallID: "c", Number: 1, Allowed: true, Reason: "r", By: "b", Decided: session.DeciderPerson, Edited: "{}", Remember: &rule, Definition: "d", Asked: "w"},
 		session.CallStarted{CallID: "c", Arguments: "{\n}", Session: "s", Repeatable: true},
 		session.SubagentUsage{CallID: "c", Session: "s", Turns: 1, Tokens: 2, Cost: 1e-300}, session.Paused{CallID: "c", Session: "s"},
