@@ -6,11 +6,14 @@ package agentfile
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -259,11 +262,34 @@ func (f *File) connectProblems(err error, servers []mcpbridge.Server) error {
 }
 
 func (f *File) serverProblem(d *declared, err error) *chatmd.Error {
-	hint := ""
-	if errors.Is(err, context.DeadlineExceeded) {
-		hint = `a program that had to be downloaded or built first may be ready now: run it again; start_timeout="5m" gives it more time`
+	return problemAt(f.doc().Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), serverHint(&d.server, err), nil)
+}
+
+// serverHint says what to do about a server that did not start, or returns "".
+func serverHint(server *mcpbridge.Server, err error) string {
+	var e *mcpbridge.ServerError
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return `a program that had to be downloaded or built first may be ready now: run it again; start_timeout="5m" gives it more time`
+	case errors.Is(err, exec.ErrNotFound):
+		return "install it, or check PATH"
+	case server.URL == "" || !errors.As(err, &e):
+		return ""
+	case e.Status == http.StatusUnauthorized && server.OAuth == nil:
+		return "it wants credentials: client_id_env and client_secret_env name the variables that hold them"
+	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:
+		return "check the credentials, and what they may use"
+	case e.Status >= 500:
+		return "try again later, or ask those who run it"
+	case e.Status != 0:
+		return "check the address: many servers have theirs at a path such as /mcp"
+	case errors.As(err, &dial):
+		return "check the address, and that the server runs"
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, new(tls.RecordHeaderError)):
+		return "check the address: is it http://?"
 	}
-	return problemAt(f.doc().Name, d.lines[0].decl.Element, "<tool mcp_server>: "+err.Error(), hint, nil)
+	return ""
 }
 
 // checkIncluded reports tools that a line names but its server does not have, if

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -228,6 +229,36 @@ func TestOptionalServer(t *testing.T) {
 		err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, func(ev mcpbridge.Event) { told <- ev })
 		if len(f.Warnings) > 0 || (err == nil) != want || (len(told) > 0) != want {
 			t.Errorf("%s: %v %v, told %d times", attr, err, f.Warnings, len(told))
+		}
+	}
+}
+
+// TestServersThatDoNotStart: the error says whether the server was reached, and what to do next.
+func TestServersThatDoNotStart(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status, err := strconv.Atoi(r.URL.Path[1:])
+		if err != nil {
+			w.Header().Set("Content-Type", "text/html")
+			status = http.StatusOK
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte("<html></html>"))
+	}))
+	defer srv.Close()
+	for server, want := range map[string]string{
+		srv.URL + "/401":         " answered 401 Unauthorized (it wants credentials: client_id_env and client_secret_env name ",
+		srv.URL + "/403":         " answered 403 Forbidden (check the credentials, ",
+		srv.URL + "/404":         " answered 404 Not Found (check the address: ",
+		srv.URL + "/503":         " answered 503 Service Unavailable (try again later, ",
+		srv.URL + "/html":        " does not answer as an MCP server does: unsupported content type \"text/html\" (check the address: ",
+		"http://127.0.0.1:1/mcp": " could not be reached: dial tcp 127.0.0.1:1: connect: connection refused (check the address, and that the server runs",
+		strings.Replace(srv.URL, "http:", "https:", 1):     " could not be reached: http: server gave HTTP response to HTTPS client (check the address: is it http://?",
+		"stdio:no-such-program-antiphon-" + "of-this-test": " (install it, or check PATH",
+	} {
+		path := write(t, fmt.Sprintf("<tool mcp_server=%q/><user>hi</user>", server), t.TempDir(), "agent.md")
+		f := load(t, path, agentfile.Options{Consent: trust.Everything})
+		if err := f.Connect(t.Context(), agentfile.Environment{Lookup: os.LookupEnv}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", server, err, want)
 		}
 	}
 }

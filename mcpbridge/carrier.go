@@ -12,6 +12,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type carrier struct {
 	// unread is set when an answer could not be read. The SDK then gives up the
 	// session some time later.
 	unread atomic.Bool
+	// status is that of the last answer to a request (POST), or 0.
+	status atomic.Int32
 }
 
 func newCarrier(life context.Context, s *Server, next http.RoundTripper, wait time.Duration, changed func()) (*carrier, error) {
@@ -48,6 +51,14 @@ func (c *carrier) transport() mcp.Transport {
 		MaxEventSize: -1, // the tap enforces the limit
 		MaxRetries:   2,
 	}
+}
+
+// unwelcome says what the server answered if no session began.
+func (c *carrier) unwelcome() string {
+	if status := int(c.status.Load()); status >= 300 {
+		return strings.TrimSpace(fmt.Sprintf("answered %d %s", status, http.StatusText(status)))
+	}
+	return "does not answer as an MCP server does"
 }
 
 // redirect allows only redirects within the server's own host.
@@ -96,6 +107,9 @@ func (c *carrier) RoundTrip(req *http.Request) (*http.Response, error) {
 			return answer(req, http.StatusMethodNotAllowed), nil
 		}
 		return nil, err
+	}
+	if req.Method == http.MethodPost {
+		c.status.Store(int32(resp.StatusCode))
 	}
 	sent.answered(resp.StatusCode, req.Header.Get("Mcp-Session-Id") != "")
 	resp.Body = &releasing{c.tapped(resp), resp.Body, release}

@@ -24,6 +24,8 @@ type ServerError struct {
 	Problem string
 	// Err is the cause, or nil.
 	Err error
+	// Status is that of the server's last answer over HTTP, or 0.
+	Status int
 	// Stderr is the end of the program's standard error, without secrets.
 	Stderr string
 }
@@ -53,8 +55,10 @@ type StrayOutputError struct {
 }
 
 func (e *StrayOutputError) Error() string {
-	return "wrote to its standard output what is not a JSON-RPC message: " + strconv.Quote(e.Line)
+	return "wrote to its standard output what is " + notMessage + ": " + strconv.Quote(e.Line)
 }
+
+const notMessage = "not a JSON-RPC message"
 
 // maxQuoted limits the text of a server that an error repeats.
 const maxQuoted = 1000

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -105,6 +106,8 @@ func (l *link) dialVersion(ctx context.Context, version string) (*session, error
 		// Once the time is over, the error may be that of the connection that was given up.
 		if (isDone(err) || ctx.Err() != nil) && l.bridge.life.Err() == nil {
 			problem += fmt.Sprintf(" within %v", l.server.StartTimeout)
+		} else if s.http != nil && s.http.status.Load() != 0 {
+			problem = s.http.unwelcome()
 		}
 		err = s.explain(err, problem)
 		if s.cs != nil {
@@ -318,11 +321,14 @@ func (s *session) describe(info *Info) {
 // server.
 func (s *session) explain(err error, problem string) error {
 	e := &ServerError{Server: s.link.server.Name, Err: err, Problem: problem}
-	if why := s.why(err); why != "" {
+	if s.http != nil {
+		e.Status = int(s.http.status.Load())
+	}
+	if why := s.why(err); why != "" && why != http.StatusText(e.Status) {
 		e.Problem += ": " + why
 	}
 	if s.proc != nil {
-		if line := s.proc.strayLine(); line != "" && !strings.Contains(e.Problem, "no JSON-RPC message") {
+		if line := s.proc.strayLine(); line != "" && !strings.Contains(e.Problem, notMessage) {
 			e.Problem += "; before, it " + (&StrayOutputError{Line: beginning([]byte(s.clean(line)), maxStray)}).Error()
 		}
 	}
