@@ -36,8 +36,8 @@ const (
 // maxQuoted bounds the arguments that a message repeats, in bytes.
 const maxQuoted = 2 << 10
 
-// marked marks the lines behind the first one.
-var marked = strings.NewReplacer("\r\n", "\r\n> ", "\n", "\n> ", "\r", "\r> ")
+// marked marks the lines behind the first one, whatever a model may take for the end of a line.
+var marked = strings.NewReplacer("\r\n", "\r\n> ", "\n", "\n> ", "\r", "\r> ", "\v", "\v> ", "\f", "\f> ", "\u0085", "\u0085> ", "\u2028", "\u2028> ", "\u2029", "\u2029> ")
 
 // recordNoted records entries that end a call, and the message for the model in the same
 // append. BeforeInput hooks do not see the message: AfterTool hooks have seen the text.

@@ -328,6 +328,7 @@ func TestUnknownFlags(t *testing.T) {
 		"run a.md --modle x":              "unknown flag --modle, did you mean --model?",
 		"run a.md -p hi":                  "unknown flag -p: the prompt needs no flag",
 		"run a.md --yolo":                 "did you mean --allow?",
+		"chat -1":                         "-c continues the last session, -r chooses one, and --session -1 names one",
 		"chat --resume":                   "did you mean --choose?",
 		"serve --port 1":                  "did you mean --listen HOST:PORT?",
 		"sessions rename a --name b":      "the new name needs no flag",

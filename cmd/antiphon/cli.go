@@ -420,6 +420,8 @@ func unknownFlag(err error, said string) string {
 	switch {
 	case talks && usualFlags[name] != "":
 		return fmt.Sprintf("unknown flag %s, did you mean %s?", name, usualFlags[name])
+	case talks && name >= "-1" && name <= "-9" && len(name) == 2:
+		return fmt.Sprintf("unknown flag %s: -c continues the last session, -r chooses one, and --session %[1]s names one by its place in the list", name)
 	case talks && (name == "-p" || name == "--prompt"):
 		return fmt.Sprintf("unknown flag %s: the prompt needs no flag", name)
 	case helpFor(err) == "antiphon serve" && name == "--port":

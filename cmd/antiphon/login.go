@@ -193,7 +193,7 @@ func (c *loginCommand) Run(ctx context.Context, std stdio, env environment, own 
 	if err != nil {
 		return err
 	}
-	kept := keptKey{URL: place}
+	kept, because := keptKey{URL: place}, ""
 	err = changeKept(env, func(list []keptKey) ([]keptKey, error) {
 		if c.NoKeyring {
 			kept.Key = key.Reveal()
@@ -201,15 +201,14 @@ func (c *loginCommand) Run(ctx context.Context, std stdio, env environment, own 
 				_ = ringDelete(endpointService, place) // an old one, which is not used any more
 			}
 		} else if err := ringSet(endpointService, place, key.Reveal()); err != nil {
-			fmt.Fprintf(std.err, "antiphon: this system has no keyring that can be used: %s\n", show.Printable(key.Hide(err.Error())))
-			kept.Key = key.Reveal()
+			kept.Key, because = key.Reveal(), fmt.Sprintf(", because no keyring can be used (%s)", show.Unbroken(key.Hide(err.Error())))
 		}
 		return append(slices.DeleteFunc(list, kept.same), kept), nil
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(std.err, "antiphon: the key for %s is kept in %s; antiphon logout %s forgets it\n", place, show.Visible(kept.where(env)), quoted(c.Name))
+	_, err = fmt.Fprintf(std.err, "antiphon: the key for %s is kept in %s%s; antiphon logout %s forgets it\n", place, show.Visible(kept.where(env)), because, quoted(c.Name))
 	return err
 }
 

@@ -88,6 +88,9 @@ func TestLogin(t *testing.T) {
 			if o.code != exitOK || o.out != "" || !strings.Contains(o.err, own.URL) {
 				t.Fatalf("%+v", o)
 			}
+			if because := "keys, because no keyring can be used (nobody is at home); antiphon logout"; strings.Contains(o.err, because) != (c.keyring != nil) || strings.Count(o.err, "antiphon: ") != 1 {
+				t.Errorf("%q", o.err)
+			}
 			list := read(t, filepath.Join(folder, "keys"))
 			if strings.Contains(list, testKey) != c.file {
 				t.Errorf("the list of keys:\n%s", list)
