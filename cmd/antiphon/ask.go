@@ -182,7 +182,12 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment, co
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+	var unread error
 	for info, err := range k.List(ctx, session.Query{Path: path, Owner: c.Owner, Tags: c.among, Limit: maxChoices}) {
+		if errors.Is(err, session.ErrDamaged) && len(list) > 0 { // a row behind all others
+			unread = err
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -192,6 +197,9 @@ func (c *runCommand) choices(ctx context.Context, std stdio, env environment, co
 		begin, end := fmt.Sprintf("%3d. %s  %s  ", i+1, when(info.Updated), show.Visible(cmp.Or(info.Name, info.ID))), attach.Busy(ctx, k, info)
 		room := min(60, max(10, columns-1-show.ColumnsOf(begin+end)))
 		fmt.Fprintln(std.err, begin+fitted(show.Visible(env.Hide(info.Title)), room)+end)
+	}
+	if unread != nil {
+		fmt.Fprintf(std.err, "!! a session is not in this list: %s\n", show.Unbroken(env.Hide(unread.Error())))
 	}
 	return list, nil
 }

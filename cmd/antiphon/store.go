@@ -236,14 +236,16 @@ func lastByNumber(name *string, last *bool) error {
 func nth(ctx context.Context, in session.Catalog, n int) (found session.Info, err error) {
 	left := n
 	for info, err := range in.List(ctx, session.Query{Limit: n}) {
-		if err != nil {
+		if err != nil { // also a damaged row, behind all others: it may be the one that is meant
 			return found, err
 		}
-		if left--; left == 0 {
-			return info, nil
-		}
+		left--
+		found = info
 	}
-	return found, usage(fmt.Errorf("there are fewer sessions than -%d counts: antiphon sessions list shows them", n))
+	if left == 0 {
+		return found, nil
+	}
+	return session.Info{}, usage(fmt.Errorf("there are fewer sessions than -%d counts: antiphon sessions list shows them", n))
 }
 
 // orList adds the command that lists sessions, or the sessions that may have been

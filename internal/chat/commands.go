@@ -330,10 +330,12 @@ func (t *dialogue) retry(ctx context.Context) error {
 func (t *dialogue) branches(ctx context.Context) error {
 	names := map[string]string{}
 	var list []session.Info
+	var unread error // of a damaged row, behind all others
 	const most = 100
 	for info, err := range t.host.Store.List(ctx, session.Query{Path: t.info.Path, Owner: t.info.Owner, Limit: most}) {
 		if err != nil {
-			return err
+			unread = err
+			break
 		}
 		names[info.ID] = cmp.Or(info.Name, info.ID)
 		list = append(list, info)
@@ -364,7 +366,7 @@ func (t *dialogue) branches(ctx context.Context) error {
 	for _, info := range slices.Backward(tops) {
 		row(info, "")
 	}
-	return nil
+	return unread
 }
 
 func (t *dialogue) export(ctx context.Context, path string) error {

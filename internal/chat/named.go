@@ -42,6 +42,9 @@ func (t *dialogue) learn(ctx context.Context, h *host.Host) (end func()) {
 		defer close(done)
 		all := slices.Clone(agents)
 		for info, err := range h.Store.List(ctx, session.Query{Owner: t.conf.Host.Owner, Limit: mostNamed}) {
+			if errors.Is(err, session.ErrDamaged) {
+				break // a row behind all others
+			}
 			if err != nil {
 				return // then they are not completed
 			}
