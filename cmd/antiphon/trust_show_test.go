@@ -56,7 +56,7 @@ func TestTrustQuestionIsWhole(t *testing.T) {
 	if agreed || strings.Count(screen, "/outside/30\n") != 1 {
 		t.Errorf("agreed %v:\n%s", agreed, screen)
 	}
-	wantAll(t, "the question", screen, "lines hidden here", "   s: show the ", "have not been shown yet", "The worst: it starts the program evil in ")
+	wantAll(t, "the question", screen, "lines hidden here", "   s: show the ", "have not been shown yet", "The worst: it starts the program evil in\n   ⋮␣/w\n")
 	if _, agreed = trusted(t, "s\no\n", many...); !agreed {
 		t.Error("not agreed after all was shown")
 	}
