@@ -37,7 +37,7 @@ type Card struct {
 	Caps      map[string]int    `json:"caps,omitempty"` // the most runs of tenants at once; see [Worker]
 	// Ended is set if the worker has ended in order. Work that only it can do still waits for a
 	// moment, because it may start again.
-	Ended bool `json:"ended,omitempty"`
+	Ended bool `json:"ended,omitzero"`
 }
 
 // Running returns the cards of the workers that run, in no particular order. One that was

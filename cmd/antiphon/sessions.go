@@ -93,9 +93,9 @@ var lineOptions = json.JoinOptions(
 )
 
 // printJSON prints a value as indented JSON.
-func (c *sessionsCommand) printJSON(std stdio, value any) error {
+func (c *sessionsCommand) printJSON(std stdio, value any, options ...json.Options) error {
 	out := &hidingWriter{out: bufio.NewWriterSize(toJSON(std.out), 64<<10), hide: c.hide}
-	err := json.MarshalWrite(out, value, lineOptions, jsontext.WithIndent("  "))
+	err := json.MarshalWrite(out, value, append([]json.Options{lineOptions, jsontext.WithIndent("  ")}, options...)...)
 	return errors.Join(err, out.end())
 }
 

@@ -15,6 +15,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/go-json-experiment/json"
+
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
@@ -126,7 +128,7 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 				Age       float64             `json:"age_seconds"`
 				Now       []worker.Card       `json:"workers"` // that run
 				Endpoints []endpointRow       `json:"endpoints"`
-			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, outlook.Workers...), endpointRows(outlook.Endpoints)})
+			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, outlook.Workers...), endpointRows(outlook.Endpoints)}, json.FormatNilSliceAsNull(true))
 		}
 		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
 		for i := range list {

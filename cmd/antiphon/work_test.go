@@ -301,6 +301,9 @@ func TestWorkMetrics(t *testing.T) {
 	}
 	get("/healthz")
 	get("/readyz")
+	if o := program(t, "work", "status", "--store", "s.db", "--json"); !strings.Contains(o.out, `"tenants": null`) || strings.Contains(o.out, `"ended"`) { // everybody's
+		t.Errorf("%s%s", o.out, o.err)
+	}
 	p.signal(t, syscall.SIGTERM)
 	if code, rest := p.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, rest)
