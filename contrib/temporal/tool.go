@@ -49,8 +49,9 @@ const (
 // Temporal repeats a call only if t is Idempotent and its worker failed.
 //
 // A call whose context ends is cancelled; its activity learns of that by its next
-// heartbeat. Subagents, polling tools and the API's own tools cannot be remote. The Store must keep
-// blobs.
+// heartbeat. Subagents, polling tools and the API's own tools cannot be remote. A result that only a tool in the
+// process of the run can return is a failure that says so: see Found, Page and Commands of [tool.Result], and
+// [tool.NotYet]. The Store must keep blobs.
 func (e *Engine) Remote(t tool.Tool, queue string) (tool.Tool, error) {
 	blobs, ok := e.Store.(session.Blobs)
 	set, err := tool.NewSet(t)
@@ -332,6 +333,9 @@ func keep(res tool.Result, err error) keptResult {
 	if err != nil {
 		k.Failure = err.Error()
 	}
+	if what := unkept(res, err); what != "" {
+		k.Failure = what + ", which a remote tool cannot: let the workers of the sessions have the tool itself"
+	}
 	if res.Long != nil {
 		more, err := io.ReadAll(res.Long)
 		k.Text = append(k.Text, more...)
@@ -348,6 +352,22 @@ func keep(res tool.Result, err error) keptResult {
 		}
 	}
 	return k
+}
+
+// unkept says what a result has that only a tool in the process of the run can return, or returns "".
+func unkept(res tool.Result, err error) string {
+	var later *tool.NotYet
+	switch {
+	case errors.As(err, &later):
+		return "the tool asks to be called again later"
+	case res.Page != nil:
+		return "the tool returned a page of a stored output"
+	case len(res.Found) > 0:
+		return "the tool returned the definitions of tools"
+	case len(res.Commands) > 0:
+		return "the tool returned the results of a shell_call"
+	}
+	return ""
 }
 
 // result returns the result of the form.

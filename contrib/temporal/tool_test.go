@@ -25,6 +25,7 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
+	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // remotes returns a world whose agent has the tool as a remote one, and starts its worker.
@@ -339,5 +340,28 @@ func TestRemoteRefuses(t *testing.T) {
 		if _, err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// What cannot be kept for the run is a failure that says so, and not left out.
+func TestRemoteResultNotKept(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]struct {
+		res tool.Result
+		err error
+	}{
+		"called again later":      {err: fmt.Errorf("wait: %w", &tool.NotYet{Reason: "the build"})},
+		"page":                    {res: tool.Result{Text: "x", Page: &output.Page{}}},
+		"definitions of tools":    {res: tool.Result{Text: "x", Found: []item.Tool{&item.FunctionTool{Name: "f"}}}},
+		"results of a shell_call": {res: tool.Result{Text: "x", Commands: []item.ShellOutput{{Stdout: "x"}}}},
+	} {
+		kept := keep(c.res, c.err)
+		if _, err := kept.result(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "remote") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	kept := keep(tool.Result{Text: "fine"}, nil)
+	if res, err := kept.result(); err != nil || res.Text != "fine" {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
