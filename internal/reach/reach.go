@@ -224,6 +224,7 @@ func URLs(raw string) []string {
 	// A text may have half a character; the name of a member that has one could be taken for any.
 	w := walk{d: jsontext.NewDecoder(strings.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	w.call = types == 1 && slices.Contains(calls, item.Type(kind))
+	w.strange = types > 1 || types == 1 && !isKnown(kind)
 	if !w.value("", false) {
 		w.urls(w.cited)
 		w.list = append(w.list, "")
@@ -239,10 +240,22 @@ var escapes = strings.NewReplacer(`\\`, "/", `\t`, "", `\n`, "", `\r`, "")
 
 // A walk collects the addresses of a JSON value.
 type walk struct {
-	d     *jsontext.Decoder
-	call  bool // of an item that is a call, or what came of one
-	list  []string
-	cited []string // by an action, if the object around it is a search of the web
+	d       *jsontext.Decoder
+	call    bool // of an item that is a call, or what came of one
+	strange bool // of an item of a type that this version does not know
+	list    []string
+	cited   []string // by an action, if the object around it is a search of the web
+}
+
+// isKnown reports whether package item knows the type of an item.
+func isKnown(kind string) bool {
+	it, err := item.ParseString(`{"type":` + string(item.Quote(kind)) + `}`)
+	if err != nil {
+		return false
+	}
+	v, _ := it.Decode() // an error is about the members that are missing
+	_, unknown := v.(*item.Unknown)
+	return !unknown
 }
 
 // value reads the value of a member, and reports whether it can be read. Below free members, as in the schema of a function, only
@@ -354,7 +367,7 @@ func (w *walk) text(member, value string, free bool) {
 		return
 	case member == fileData:
 		is = !isBase64(value) && !item.HasHeld(value)
-	case !is && !free && !slices.Contains(wordMembers, member) && !(w.call && slices.Contains(callMembers, member)):
+	case !is && !free && (w.strange || !slices.Contains(wordMembers, member)) && !(w.call && slices.Contains(callMembers, member)):
 		is = isAddress(value)
 	}
 	if is {
@@ -370,7 +383,11 @@ var (
 	actions = []string{"search", "open_page", "find_in_page"}
 	// freeMembers hold what people choose, for which no server has a meaning of its own.
 	freeMembers = []string{"parameters", "input_schema", "output_schema", "schema", "attributes", "metadata"}
-	// wordMembers hold texts to read or to run at the client, which may consist of an address.
+	// wordMembers hold texts to read or to run at the client, which may consist of an address. Of items that this version knows, no endpoint
+	// fetches them: OpenAI's API, and those of vLLM, SGLang, llama.cpp, Ollama, LM Studio, OpenRouter, Mistral, DashScope and Gemini, say by
+	// other names what is fetched: url, uri, href, src, path, image, video, audio, file_data and the like, which all count. That holds for parts of a type
+	// that this version does not know, too: a prompt that consists of an address is common, and to ask about each would teach people to say yes.
+	// What an item of an unknown type means, nobody here can say, and such items are rare, so in them these members count as well.
 	wordMembers = []string{
 		"text", "content", "instructions", "refusal", "reasoning", "name", "title", "description",
 		"code", "logs", "command", "commands", "stdout", "stderr", "diff", "pattern", "definition", "error", "message", "reason",
