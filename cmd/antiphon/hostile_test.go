@@ -4,14 +4,19 @@
 package main
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"image"
+	"image/png"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +41,9 @@ type hostileCase struct {
 	mark      string // a file that exists if a program ran
 	env       []string
 	evil      *atomic.Int64 // requests to the stranger's host
+	host      string        // which that is
+	loot      *atomic.Int64 // requests to the person's endpoint that have what is outside
+	searched  *atomic.Int64 // requests that let it search the web
 	links     []string      // links that the file brings
 	outside   string        // a folder that no file may change
 	before    string        // what is in it, as listed says
@@ -51,7 +59,7 @@ func newHostile(t *testing.T, path string, w world) *hostileCase {
 	archive := txtar.Parse(data)
 	dir := t.TempDir()
 	attempt, seen, _ := strings.Cut(strings.TrimSpace(string(archive.Comment)), "\nSeen: ")
-	h := &hostileCase{path: path, attempt: attempt, seen: seen, dir: dir, evil: w.asked}
+	h := &hostileCase{path: path, attempt: attempt, seen: seen, dir: dir, evil: w.asked, loot: w.loot, searched: w.searched}
 	h.work, h.mark = filepath.Join(dir, "work"), filepath.Join(dir, "mark")
 	h.env = []string{"OPENAI_API_KEY=" + testKey, "OPENAI_BASE_URL=" + w.endpoint, "MY_ID=" + stolen + "-id", "MY_TOKEN=" + stolen + "-token",
 		"HOME=" + w.home, "XDG_DATA_HOME=" + filepath.Join(dir, "data"), "XDG_CACHE_HOME=" + filepath.Join(dir, "cache")}
@@ -60,6 +68,7 @@ func newHostile(t *testing.T, path string, w world) *hostileCase {
 	if err != nil {
 		t.Fatal(err)
 	}
+	h.host = at.Host
 	words := strings.NewReplacer("{{PID}}", strconv.Itoa(os.Getpid()), "{{MARK}}", h.mark, "{{EVIL}}", w.evil, "{{EVIL_HOST}}", at.Host, "{{EVIL_PORT}}", at.Port(), "{{EVIL_AT}}", strings.Replace(w.evil, "http://", "http://api.openai.com@", 1), "{{OUTSIDE}}", outside)
 	for _, folder := range []string{h.work, outside} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -82,9 +91,14 @@ func newHostile(t *testing.T, path string, w world) *hostileCase {
 			h.links = append(h.links, filepath.Join(h.work, filepath.FromSlash(from)))
 		}
 	}
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(outside, "secret.txt"), stolen+"\n")
-	write(t, filepath.Join(outside, "secret.png"), "\x89PNG\r\n\x1a\n"+stolen)
+	write(t, filepath.Join(outside, "secret.png"), picture.String()+stolen)
 	write(t, filepath.Join(outside, "agent.md"), "<config model=\"rehearsal\"/>\n<user>"+stolen+"</user>\n")
+	write(t, filepath.Join(outside, "asks.md"), "<config model=\"m\"/>\n<user>"+stolen+"</user>\n")
 	write(t, filepath.Join(outside, "play.script"), "turn\n  say "+stolen+"\n")
 	write(t, filepath.Join(outside, "empty.txt"), "")
 	for from, to := range links {
@@ -152,7 +166,10 @@ func hostileFiles(t *testing.T) []string {
 type world struct {
 	home     string        // a folder with secrets
 	evil     string        // the address of the stranger's host
-	asked    *atomic.Int64 // requests to it
+	asked    *atomic.Int64 // requests to it, and to another machine of the person
+	loot     *atomic.Int64 // requests to the endpoint that have what is outside
+	searched *atomic.Int64 // requests that let the endpoint search the web
+	outside  []string      // what is outside, as lootTexts says
 	endpoint string        // the person's, which fetches what a request makes it fetch
 }
 
@@ -167,39 +184,93 @@ func newWorld(t *testing.T) world {
 	write(t, filepath.Join(home, "notes.txt"), stolen+"\n")
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	t.Cleanup(srv.Close)
-	return world{home, srv.URL, asked, fetching(t, srv.URL)}
+	w := world{home: home, evil: srv.URL, asked: asked, loot: new(atomic.Int64), searched: new(atomic.Int64), outside: lootTexts(t)}
+	w.endpoint = w.fetching(t)
+	return w
 }
 
 // fetching starts the endpoint that the person configured. It fetches whatever address a request has, as servers with images, files and
 // MCP servers do, so that what a file makes it fetch arrives at the stranger's host.
-func fetching(t *testing.T, evil string) string {
+func (w world) fetching(t *testing.T) string {
 	t.Helper()
 	srv := agenttest.NewServer(t)
 	srv.Otherwise(func(_ int, r agenttest.Request) agenttest.Reply {
-		var body any
-		_ = json.Unmarshal(r.Body, &body) // a request without one has no address
-		fetch(body, "", evil)
+		w.obey(r.Body)
+		if w.has(string(r.Body)) {
+			w.loot.Add(1)
+		}
 		return agenttest.Completed(item.Assistant("Hello."))
 	})
 	return srv.URL + "/v1"
 }
 
-// fetch fetches the texts of a JSON value that are addresses of the stranger, unless their member is for people to read.
-func fetch(value any, member, evil string) {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, inner := range v {
-			fetch(inner, name, evil)
+// has reports whether a text has something of what is outside.
+func (w world) has(text string) bool {
+	return slices.ContainsFunc(w.outside, func(loot string) bool { return strings.Contains(text, loot) })
+}
+
+// lootTexts are the forms in which a request may have what is outside: the text itself, also in base64, a variable of this process
+// and the beginning of the list of users.
+func lootTexts(t *testing.T) []string {
+	t.Helper()
+	list := []string{stolen}
+	if own, err := os.ReadFile("/proc/self/environ"); err == nil {
+		if first, _, _ := strings.Cut(string(own), "\x00"); len(first) > 8 {
+			list = append(list, first)
 		}
-	case []any:
-		for _, inner := range v {
-			fetch(inner, member, evil)
+	}
+	for shift := range 3 { // what is before it moves its letters
+		code := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + stolen))
+		list = append(list, code[4:len(code)-4])
+	}
+	if users, err := os.ReadFile("/etc/passwd"); err == nil {
+		first, _, _ := strings.Cut(string(users), "\n")
+		list = append(list, first)
+	}
+	return list
+}
+
+// obey does what the members of a request let an endpoint do, also those that are there twice: it fetches the addresses of the
+// stranger, unless their member is for people to read, and notes a search of the web and an address in the person's network.
+func (w world) obey(body []byte) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	var open []json.Delim
+	member, isName := "", false
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return // a request without a body has no address
 		}
-	case string:
-		if !strings.HasPrefix(strings.TrimSpace(v), evil) || slices.Contains([]string{"text", "content", "instructions", "input", "arguments", "output", "description"}, member) {
-			return
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				open = append(open, token)
+			} else {
+				open = open[:len(open)-1]
+			}
+			isName = len(open) > 0 && open[len(open)-1] == '{'
+			continue
+		case string:
+			if isName {
+				member, isName = token, false
+				continue
+			}
+			w.meet(member, strings.TrimSpace(token))
 		}
-		if resp, err := http.Get(strings.TrimSpace(v)); err == nil {
+		isName = len(open) > 0 && open[len(open)-1] == '{'
+	}
+}
+
+// meet does what one text of a request says.
+func (w world) meet(member, text string) {
+	switch {
+	case slices.Contains([]string{"text", "content", "instructions", "input", "arguments", "output", "description"}, member):
+	case member == "type" && text == "web_search":
+		w.searched.Add(1)
+	case strings.HasPrefix(text, "http://169.254.169.254/"):
+		w.asked.Add(1)
+	case strings.HasPrefix(text, w.evil):
+		if resp, err := http.Get(text); err == nil {
 			_ = resp.Body.Close()
 		}
 	}
@@ -207,19 +278,22 @@ func fetch(value any, member, evil string) {
 
 // K1: the attempts of testdata/hostile are real. With all agreements that a person can give
 // and nothing that confines its programs, each file does what it wants, so that TestHostileFiles
-// would see it; or the person is asked about it; or the program says of it what the file
-// tells in a line "Seen: TEXT". A file of which none is true attempts nothing.
+// would see it; or the program says of it what the file tells in a line "Seen: TEXT", because something else
+// than an agreement stops it. A file of which neither is true attempts nothing. That a person is asked proves nothing.
 func TestHostileFilesAreReal(t *testing.T) {
 	world := newWorld(t)
 	for _, path := range hostileFiles(t) {
 		h := newHostile(t, path, world)
+		if strings.Contains(read(t, filepath.Join(h.work, "main.md")), "/proc/self/") && runtime.GOOS != "linux" {
+			continue // there is nothing to read
+		}
 		t.Chdir(h.work) // some of them write there
 		works, said := h.agreed(t)
-		questions := strings.Contains(said, "is not trusted yet. It\n")
+		works = works || world.has(said)
 		switch {
 		case h.seen != "" && !strings.Contains(said, h.seen):
 			t.Errorf("%s: with all agreements the program does not say %q:\n%s", filepath.Base(path), h.seen, said)
-		case !works && !questions && h.seen == "":
+		case !works && h.seen == "":
 			t.Errorf("%s attempts nothing (%s): with all agreements the program says only\n%s", filepath.Base(path), h.attempt, said)
 		}
 	}
@@ -230,7 +304,12 @@ func TestHostileFilesAreReal(t *testing.T) {
 func (h *hostileCase) agreed(t *testing.T) (works bool, said string) {
 	t.Helper()
 	name := filepath.Base(h.path)
-	lines, env := []string{"run FILE --trust --sandbox full --out DIR/talk.md", "run FILE --trust --sandbox full --allow *"}, h.env
+	lines, env := []string{"run FILE --trust --sandbox full --out DIR/talk.md", "run FILE --trust --sandbox full --allow *", "run FILE --trust --sandbox full --allow * --model m"}, h.env
+	for _, name := range []string{"MY_ID", "MY_TOKEN", "OPENAI_API_KEY"} {
+		for i := range lines {
+			lines[i] += " --env " + name + "@" + h.host
+		}
+	}
 	switch {
 	case strings.HasPrefix(name, "setting-"): // a git of the person, without the settings that commands get
 		for _, folder := range []string{".", "docs/x"} {
@@ -240,7 +319,7 @@ func (h *hostileCase) agreed(t *testing.T) (works bool, said string) {
 		}
 		return h.marked(), ""
 	case strings.HasPrefix(name, "add-"):
-		lines = h.adds(t)
+		lines = append(h.adds(t), "run DIR/own-talk.md more --in-place --allow * --model m")
 	case strings.HasPrefix(name, "named-"):
 		lines = append([]string{"run .antiphon/agents/helper.md", "run .antiphon/agents/agent.md", "run helper --model m"}, namedLines...)
 		env = append(slices.Clone(env), "OPENAI_BASE_URL=", "XDG_CONFIG_HOME="+h.work) // as if the settings were the person's
@@ -251,12 +330,12 @@ func (h *hostileCase) agreed(t *testing.T) (works bool, said string) {
 		if strings.HasPrefix(line, "run ") && !strings.Contains(line, "--trust") {
 			line += " --trust --sandbox full"
 		}
-		before := h.evil.Load()
+		before := h.evil.Load() + h.loot.Load() + h.searched.Load()
 		o := programEnv(t, env, h.words(line)...)
 		talk, _ := os.ReadFile(filepath.Join(h.work, "talk.md"))
 		text := o.out + o.err + string(talk)
 		said += text
-		if h.marked() || h.evil.Load() > before || strings.Contains(text, stolen) || strings.Contains(o.out, "{output}") || listed(t, h.outside) != h.before {
+		if h.marked() || h.evil.Load()+h.loot.Load()+h.searched.Load() > before || strings.Contains(text, stolen) || strings.Contains(o.out, "{output}") || listed(t, h.outside) != h.before {
 			return true, said
 		}
 	}
@@ -385,7 +464,7 @@ func (h *hostileCase) marked() (marked bool) {
 // try gives one command to the hostile file.
 func (h *hostileCase) try(t *testing.T, line string) {
 	t.Helper()
-	args, before := h.words(line), h.evil.Load()
+	args, before, loot := h.words(line), h.evil.Load(), h.loot.Load()
 	o := programEnv(t, h.env, args...)
 	for where, text := range map[string]string{"standard output": o.out, "standard error": o.err} {
 		if strings.Contains(text, stolen) {
@@ -396,6 +475,9 @@ func (h *hostileCase) try(t *testing.T, line string) {
 		if strings.ContainsAny(text, "\x1b\x07\u202e\u200b") && !copied {
 			t.Errorf("%s: the file steers the terminal by %s: %q", line, where, text)
 		}
+	}
+	if h.loot.Load() > loot {
+		t.Errorf("%s: what is outside was sent to the endpoint", line)
 	}
 	if h.marked() {
 		t.Errorf("%s: a program of the file has run (exit code %d)\n%s%s", line, o.code, o.out, o.err)
