@@ -131,6 +131,7 @@ func (r *Remote) Read(ctx context.Context, id string, before func(session.Entry)
 	return log, ctx.Err()
 }
 
+// Watch implements [Source].
 func (r *Remote) Watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		for ev, err := range r.Client.Watch(ctx, r.ID, id, after) {
@@ -159,6 +160,7 @@ func (r *Remote) tell(ev sessions.Event) {
 	r.state = *ev.Session
 }
 
+// Say implements [Source].
 func (r *Remote) Say(ctx context.Context, later bool, said ...item.Item) error {
 	for _, it := range said {
 		m, err := item.As[item.Message](it)
@@ -176,16 +178,19 @@ func (r *Remote) Say(ctx context.Context, later bool, said ...item.Item) error {
 	return nil
 }
 
+// Stop implements [Source].
 func (r *Remote) Stop(ctx context.Context) error {
 	_, err := r.Client.Stop(ctx, r.ID, askedAt(), false)
 	return err
 }
 
+// Pending implements [Source].
 func (r *Remote) Pending(ctx context.Context) ([]agent.PendingApproval, error) {
 	s, err := r.Client.Get(ctx, r.ID)
 	return s.Pending, err
 }
 
+// Answer implements [Source].
 func (r *Remote) Answer(ctx context.Context, p agent.PendingApproval, d agent.Decision) error {
 	d.Session, d.Number, d.CallID = p.Session, p.Number, p.CallID
 	return r.Client.Answer(ctx, r.ID, d)

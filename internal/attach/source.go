@@ -49,6 +49,7 @@ type Stored struct {
 	From  string     // how deliveries are given, for those who read the log
 }
 
+// Entries implements [Source].
 func (s *Stored) Entries(ctx context.Context, id string) ([]session.Entry, error) {
 	log, err := session.Open(ctx, s.In, id)
 	if err != nil {
@@ -57,6 +58,7 @@ func (s *Stored) Entries(ctx context.Context, id string) ([]session.Entry, error
 	return log.Log(), nil
 }
 
+// Watch implements [Source].
 func (s *Stored) Watch(ctx context.Context, id string, after int64) iter.Seq2[agent.Event, error] {
 	return func(yield func(agent.Event, error) bool) {
 		w, err := as[session.Watcher](s.In, "be watched")
@@ -81,6 +83,7 @@ func (s *Stored) deliver(ctx context.Context, later bool, bodies ...session.Body
 	return err
 }
 
+// Say implements [Source].
 func (s *Stored) Say(ctx context.Context, later bool, said ...item.Item) error {
 	var bodies []session.Body
 	for _, it := range said {
@@ -89,6 +92,7 @@ func (s *Stored) Say(ctx context.Context, later bool, said ...item.Item) error {
 	return s.deliver(ctx, later, bodies...)
 }
 
+// Stop implements [Source].
 func (s *Stored) Stop(ctx context.Context) error {
 	return s.deliver(ctx, false, session.StopAsked{Detail: askedAt()})
 }
@@ -96,6 +100,7 @@ func (s *Stored) Stop(ctx context.Context) error {
 // askedAt says who asked a run to stop.
 func askedAt() string { return "asked at the terminal of " + person.AccountName() }
 
+// Pending implements [Source].
 func (s *Stored) Pending(ctx context.Context) ([]agent.PendingApproval, error) {
 	log, err := session.Open(ctx, s.In, s.ID)
 	if err != nil {
@@ -104,6 +109,7 @@ func (s *Stored) Pending(ctx context.Context) ([]agent.PendingApproval, error) {
 	return agent.PendingApprovals(ctx, log)
 }
 
+// Answer implements [Source].
 func (s *Stored) Answer(ctx context.Context, p agent.PendingApproval, d agent.Decision) error {
 	d.Session, d.Number, d.CallID, d.By, d.From = p.Session, p.Number, p.CallID, person.AccountName(), s.From
 	if s.Audit != nil {
@@ -114,6 +120,7 @@ func (s *Stored) Answer(ctx context.Context, p agent.PendingApproval, d agent.De
 	return worker.Answer(ctx, s.In, s.ID, d)
 }
 
+// Look implements [Source].
 func (s *Stored) Look(ctx context.Context, shown int64, inside bool) (asks []agent.PendingApproval, gone bool, err error) {
 	if inside {
 		if asks, err = s.Pending(ctx); err != nil {
