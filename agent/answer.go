@@ -302,7 +302,7 @@ func lastAnswer(log []session.Entry) (item.Item, bool) {
 				return item.Item{}, false
 			}
 		case session.OutputItem:
-			if b.Item.Type() == item.TypeMessage {
+			if b.Item.Type() == item.TypeMessage && !b.Item.FromSubagent() {
 				return b.Item, !b.Partial && !slices.Contains(gone, e.Seq)
 			}
 			if b.Item.IsCall() {

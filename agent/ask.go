@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -285,6 +286,7 @@ type listener struct {
 
 	notes    []api.Note // notes of the client since the last event
 	messages []int      // numbers of recorded messages whose events are not emitted yet
+	beside   []int      // output indexes of the messages of other agents at the endpoint
 	shown    bool       // output has arrived
 	failure  error      // the error that broke the reply off
 	err      error      // the store's error
@@ -392,11 +394,15 @@ func (l *listener) tell(ev *api.Event) {
 	switch kind {
 	case DeltaText, DeltaRefusal:
 		if at, ok := l.placeOf(ev, ev.Type); ok {
-			l.order.text(at, Delta{Kind: kind, ItemID: ev.ItemID, Part: at.part, Text: ev.Delta})
+			l.order.text(at, Delta{Kind: l.speaks(kind, ev.OutputIndex), ItemID: ev.ItemID, Part: at.part, Text: ev.Delta})
 			return
 		}
 	case "":
 		switch ev.Type {
+		case api.EventItemAdded:
+			if it, err := ev.Item(); err == nil && it.FromSubagent() {
+				l.beside = append(l.beside, ev.OutputIndex)
+			}
 		case api.EventTextDone:
 			if at, ok := l.placeOf(ev, api.EventTextDelta); ok {
 				l.order.partEnded(at)
@@ -413,6 +419,14 @@ func (l *listener) tell(ev *api.Event) {
 		return
 	}
 	l.run.emit(Delta{Kind: kind, ItemID: ev.ItemID, Text: ev.Delta})
+}
+
+// speaks returns the kind of a text by who says it.
+func (l *listener) speaks(kind DeltaKind, index int) DeltaKind {
+	if slices.Contains(l.beside, index) {
+		return DeltaAgent
+	}
+	return kind
 }
 
 // placeOf returns the text that the last added event belongs to.

@@ -61,6 +61,7 @@ const (
 	DeltaSummary   DeltaKind = "summary"   // a summary of reasoning
 	DeltaArguments DeltaKind = "arguments" // the arguments or the input of a call
 	DeltaCode      DeltaKind = "code"      // the code of a call of the code interpreter
+	DeltaAgent     DeltaKind = "agent"     // the text of a message between agents at the endpoint: see [item.Item.FromSubagent]
 )
 
 // Progress reports something about a run that the log does not hold. The Kind

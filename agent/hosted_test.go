@@ -446,3 +446,57 @@ func TestHostedRefusalIsCounted(t *testing.T) {
 		t.Errorf("the run counts %d, the account %d, %v", res.RefusedCalls, account.RefusedCalls, err)
 	}
 }
+
+// What agents at the endpoint say to each other is no answer to the person: only the
+// first one speaks to them. G1 W7
+func TestHostedAgentsSpeak(t *testing.T) {
+	says := func(id, who, text string) item.Item {
+		it, err := item.ParseString(`{"type":"message","id":"` + id + `","role":"assistant","status":"completed","phase":"final_answer","content":[{"type":"output_text","text":"` +
+			text + `","annotations":[],"logprobs":[]}],"agent":{"agent_name":"` + who + `"}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return it
+	}
+	for _, c := range []struct {
+		name  string
+		reply []item.Item
+		text  string
+		why   agent.StopReason
+	}{
+		{"first", []item.Item{says("m1", "/root/reader", "evidence"), says("m2", "/root", "answer")}, "answer", agent.StopEndTurn},
+		{"last", []item.Item{says("m1", "/root", "answer"), says("m2", "/root/reader", "evidence")}, "answer", agent.StopEndTurn},
+		{"alone", []item.Item{says("m1", "/root/reader", "evidence")}, "", agent.StopEmptyReply},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, agenttest.Completed(c.reply...), agenttest.Completed(item.Assistant("bye")))
+			run, shown := r.agent.Start(r.session, item.User("go")), ""
+			for ev, err := range run.Events(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d, ok := ev.(agent.Delta); ok && d.Kind == agent.DeltaText {
+					shown += d.Text
+				}
+			}
+			if res := run.Result(); res.Text != c.text || res.Why != c.why || shown != c.text {
+				t.Errorf("%s with %q, and %q was shown", res.Why, res.Text, shown)
+			}
+			r.reopen()
+			r.run(item.User("more"))
+			body := string(r.server.Requests()[1].Body)
+			if n := strings.Count(body, `"agent":{"agent_name":"/root`); n != len(c.reply) {
+				t.Errorf("%d messages are sent again\n%s", n, body)
+			}
+		})
+	}
+	typed := newRig(t, agenttest.Completed(says("m1", "/root/reader", `[1,2]`), says("m2", "/root", `{\"answer\":[3]}`), says("m3", "/root/reader", `{\"answer\":[4]}`)))
+	for ev, err := range agent.StreamAs[[]int](t.Context(), typed.agent, typed.session, item.User("go")) {
+		if err != nil || ev.Partial != nil && !slices.Equal(*ev.Partial, []int{3}) && len(*ev.Partial) != 0 {
+			t.Error(ev.Partial, err)
+		}
+		if ev.Final != nil && (!slices.Equal(ev.Final.Value, []int{3}) || ev.Final.Item.ID() != "m2") {
+			t.Error(ev.Final.Value, ev.Final.Item.ID())
+		}
+	}
+}

@@ -329,7 +329,7 @@ func ended(log []session.Entry) (*Result, bool) {
 				gone[seq] = true
 			}
 		case session.OutputItem:
-			if m, err := item.As[item.Message](b.Item); err == nil && !gone[e.Seq] {
+			if m, err := item.As[item.Message](b.Item); err == nil && !gone[e.Seq] && !b.Item.FromSubagent() {
 				res.Text = m.Content.Display()
 				return res, true
 			}

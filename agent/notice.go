@@ -41,6 +41,7 @@ func (l *listener) rest(n *api.Note) bool {
 	d := Delta{Kind: deltaKind(n.Event), ItemID: n.ItemID, Text: n.Rest}
 	switch d.Kind {
 	case DeltaText, DeltaRefusal:
+		d.Kind = l.speaks(d.Kind, n.OutputIndex)
 		return l.order.rest(n.Event, textNames{n.ItemID, n.OutputIndex, n.ContentIndex}, d)
 	case DeltaReasoning, DeltaSummary:
 		l.run.emit(d)

@@ -268,7 +268,7 @@ func (res *Result) add(e session.Entry) {
 		}
 		res.Items = append(res.Items, b.Item)
 		// A fragment does not replace the complete message of the same turn.
-		if b.Item.Type() == item.TypeMessage && (!b.Partial || !res.whole) {
+		if b.Item.Type() == item.TypeMessage && (!b.Partial || !res.whole) && !b.Item.FromSubagent() {
 			res.said, res.whole = b.Item, !b.Partial
 		}
 	case session.CallOutput:

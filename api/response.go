@@ -174,14 +174,15 @@ func (r *Response) UnmarshalJSON(data []byte) error {
 // MarshalJSON returns the response as JSON.
 func (r *Response) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil) }
 
-// Text returns the text of the response's messages, separated by newlines.
+// Text returns the text of the response's messages, separated by newlines, without those
+// of other agents at the endpoint: see [item.Item.FromSubagent].
 func (r *Response) Text() string {
 	if r == nil {
 		return ""
 	}
 	var texts []string
 	for _, it := range r.Output {
-		if m, err := item.As[item.Message](it); err == nil {
+		if m, err := item.As[item.Message](it); err == nil && !it.FromSubagent() {
 			texts = append(texts, m.Content.Display())
 		}
 	}

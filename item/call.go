@@ -152,13 +152,38 @@ func (it Item) Instructs() bool {
 	return it.Type() == TypeMessage && (it.Role() == RoleSystem || it.Role() == RoleDeveloper)
 }
 
+// firstAgent is the name of the agent that speaks to the caller where the endpoint runs
+// several.
+const firstAgent = "/root"
+
+// FromSubagent reports whether an item is from an agent that another agent started at the
+// endpoint, in the API's multi-agent mode: its member agent names it, such as
+// /root/reader. What such an agent says is for the other agents and is no answer.
+func (it Item) FromSubagent() bool {
+	if !strings.Contains(it.JSON(), `"agent_name"`) {
+		return false // true of nearly all items
+	}
+	agent, ok := it.Member("agent")
+	if !ok {
+		return false
+	}
+	name, _ := memberOf(string(agent), "agent_name")
+	who, ok := name.Unquote()
+	return ok && who != "" && who != firstAgent
+}
+
 // SaysNothing reports whether an item of a reply contains nothing for its reader: it
-// is an empty message, or a step towards the answer, such as reasoning, a call or
-// its output. An item of an unknown type may be an answer, so it returns false for
-// those.
+// is an empty message, a message of another agent at the endpoint, or a step towards the
+// answer, such as reasoning, a call or its output. An item of an unknown type may be an
+// answer, so it returns false for those.
 func (it Item) SaysNothing() bool {
 	switch it.Type() {
 	case TypeMessage:
+		if it.FromSubagent() {
+			return true
+		}
+	case "multi_agent_call", "multi_agent_call_output", "agent_message": // the published schema has no types for them
+		return true
 	case TypeImageGenerationCall:
 		return false // its result is an image
 	default:
