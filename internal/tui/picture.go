@@ -110,6 +110,7 @@ func (t *Terminal) ask() ability {
 	}
 	if !can.asked {
 		can.asked, can.told = true, make(chan struct{})
+		can.width, can.height = cellSize(t.opts.Out) // xterm does not answer the question about it
 		t.raw = append(t.raw, questions()...)
 		t.changed()
 	}
