@@ -402,7 +402,8 @@ func (p *Policy) judge(t tool.Tool, call tool.Call, annotations tool.Annotations
 // asked describes a call to the rules.
 func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Question {
 	q := plan.Question{Tool: call.Name, Arguments: call.Arguments, Custom: call.Custom, Declared: session.Verdict(annotations.Approval), ReadOnly: annotations.ReadOnly}
-	q.Definition = func() string { return definitionOf(t, call.Name, annotations.Origin) }
+	name, origin := call.Name, annotations.Origin // the function holds these and not the whole call
+	q.Definition = func() string { return definitionOf(t, name, origin) }
 	switch {
 	case call.Imported:
 		q.Warning = "it came with an imported conversation, so it may not be a model's"
@@ -410,14 +411,18 @@ func asked(t tool.Tool, call tool.Call, annotations tool.Annotations) plan.Quest
 		q.Warning = "the endpoint warns of this call: " + call.Warnings
 	}
 	if judge, ok := t.(ApprovalAdvisor); ok {
-		q.Opinion = func(rules []session.Rule) (verdict session.Verdict, reason string) {
-			return judge.Approval(call, rules)
-		}
+		q.Opinion = opinion(judge, call)
 	}
 	if annotations.Folders != nil {
 		q.Within = annotations.Folders.Within
 	}
 	return q
+}
+
+func opinion(judge ApprovalAdvisor, call tool.Call) func(rules []session.Rule) (session.Verdict, string) {
+	return func(rules []session.Rule) (verdict session.Verdict, reason string) {
+		return judge.Approval(call, rules)
+	}
 }
 
 // suggest returns the tool's suggestions, or the defaults.

@@ -38,7 +38,7 @@ func usageApart(u *api.Usage) *api.Usage {
 		return nil
 	}
 	in, out := u.InputDetails, u.OutputDetails
-	if u.Extra == nil && u.Spelled == nil && (in == nil || in.Extra == nil) && (out == nil || out.Extra == nil) {
+	if len(u.Extra)+len(u.Spelled) == 0 && (in == nil || len(in.Extra) == 0) && (out == nil || len(out.Extra) == 0) {
 		return u // it holds numbers alone
 	}
 	own := *u

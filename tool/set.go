@@ -328,13 +328,12 @@ func (s *Set) invoke(ctx context.Context, e *entry, call Call, t *target) Outcom
 	res = call.noted(res, why)
 	o := t.outcome(ctx, res, why)
 	o.Abandoned = !returned
-	var p *PanicError
-	if errors.As(r.err, &p) && why == Panicked {
-		o.Panic = p
-	}
-	if why == Unfinished {
-		if errors.As(r.err, &o.NotYet) {
-			o.NotYet = o.NotYet.whole()
+	switch why {
+	case Panicked:
+		o.Panic, _ = errors.AsType[*PanicError](r.err)
+	case Unfinished:
+		if n, ok := errors.AsType[*NotYet](r.err); ok {
+			o.NotYet = n.whole()
 		}
 	}
 	return o
