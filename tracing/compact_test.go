@@ -78,9 +78,9 @@ func TestCompactionMetrics(t *testing.T) {
 	}
 	text, sums := r.metrics()
 	want := `antiphon.calls antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
-client.operation.duration antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
-client.token.usage antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model token.type=input: 1
-client.token.usage antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model token.type=output: 1
+client.inference.duration antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
+client.inference.operation.input_tokens antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
+client.inference.operation.output_tokens antiphon.compact.by=summary operation.name=compact provider.name=openai request.model=test-model: 1
 `
 	got := ""
 	for line := range strings.Lines(strings.ReplaceAll(text, "gen_ai.", "")) {
@@ -92,7 +92,7 @@ client.token.usage antiphon.compact.by=summary operation.name=compact provider.n
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	n := r.totals
-	if all := sums["gen_ai.client.token.usageinput"] + sums["gen_ai.client.token.usageoutput"]; int64(all) != n.TotalTokens || all == 0 {
+	if all := sums["gen_ai.client.inference.usage.input_tokens"] + sums["gen_ai.client.inference.usage.output_tokens"]; int64(all) != n.TotalTokens || all == 0 {
 		t.Errorf("%v tokens, but the run counts %+v", all, n)
 	}
 	if math.Abs(sums["antiphon.cost"]-n.Cost) > 1e-9 || n.Cost == 0 {

@@ -8,7 +8,7 @@ import "go.opentelemetry.io/otel/attribute"
 // The attributes. Those of gen_ai have the names of OpenTelemetry's conventions for
 // generative AI, which are in a repository of their own (semantic-conventions-genai)
 // since version 1.42 of the general ones, and still change: this is the only file to
-// update. .ci/collector/testdata/gen_ai.txt has the names as of November 2026.
+// update. .ci/collector/testdata/gen_ai.txt has the names of its version 0.1.0.
 const (
 	keyOperation      = attribute.Key("gen_ai.operation.name")
 	keyProvider       = attribute.Key("gen_ai.provider.name")
@@ -27,9 +27,11 @@ const (
 	keyInputTokens    = attribute.Key("gen_ai.usage.input_tokens")
 	keyOutputTokens   = attribute.Key("gen_ai.usage.output_tokens")
 	keyCachedTokens   = attribute.Key("gen_ai.usage.cache_read.input_tokens")
-	keyCacheWrite     = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
+	keyCacheWrite     = attribute.Key("gen_ai.usage.cache_write.input_tokens")
 	keyReasoning      = attribute.Key("gen_ai.usage.reasoning.output_tokens")
-	keyTokenType      = attribute.Key("gen_ai.token.type")
+	keyModality       = attribute.Key("gen_ai.token.modality")
+	keyReasoningLevel = attribute.Key("gen_ai.request.reasoning.level")
+	keyPrevious       = attribute.Key("gen_ai.request.previous_response.id")
 	keyTool           = attribute.Key("gen_ai.tool.name")
 	keyToolType       = attribute.Key("gen_ai.tool.type")
 	keyCallID         = attribute.Key("gen_ai.tool.call.id")
@@ -86,18 +88,24 @@ const eventNoticed = "antiphon.noticed"
 
 // The instruments.
 const (
-	nameTokens     = "gen_ai.client.token.usage"
-	nameDuration   = "gen_ai.client.operation.duration"
-	nameFirstChunk = "gen_ai.client.operation.time_to_first_chunk"
+	nameDuration   = "gen_ai.client.inference.duration"
+	nameFirstChunk = "gen_ai.client.inference.time_to_first_chunk"
+	nameInput      = "gen_ai.client.inference.usage.input_tokens"
+	nameOutput     = "gen_ai.client.inference.usage.output_tokens"
+	nameCached     = "gen_ai.client.inference.usage.cache_read.input_tokens"
+	nameWritten    = "gen_ai.client.inference.usage.cache_write.input_tokens"
+	nameReasoning  = "gen_ai.client.inference.usage.reasoning.output_tokens"
+	nameInputs     = "gen_ai.client.inference.operation.input_tokens"
+	nameOutputs    = "gen_ai.client.inference.operation.output_tokens"
 	nameRun        = "gen_ai.invoke_agent.duration"
+	nameTurns      = "gen_ai.invoke_agent.inference_calls"
+	nameToolCalls  = "gen_ai.invoke_agent.tool_calls"
 	nameTool       = "gen_ai.execute_tool.duration"
 	nameCalls      = "antiphon.calls"
 	nameFailures   = "antiphon.failures"
 	nameRefused    = "antiphon.refused"
 	nameCost       = "antiphon.cost"
-	nameReasoning  = "antiphon.tokens.reasoning"
 	nameExpected   = "antiphon.cache.expected"
-	nameCached     = "antiphon.cache.read"
 )
 
 // other replaces a value if there would be too many values.

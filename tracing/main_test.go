@@ -164,10 +164,9 @@ func (r *rig) metrics() (string, map[string]float64) {
 	}
 	var lines []string
 	add := func(name string, set attribute.Set, value string, sum float64) {
-		typ, _ := set.Value("gen_ai.token.type")
 		line := name
 		if value == "" {
-			sums[name+typ.AsString()] += sum
+			sums[name] += sum
 			return
 		}
 		for _, kv := range set.ToSlice() {

@@ -81,6 +81,12 @@ func (t *tracer) asked(span trace.Span, req *api.Request) {
 	if req.TopP != nil {
 		attrs = append(attrs, keyTopP.Float64(*req.TopP))
 	}
+	if req.Reasoning != nil && req.Reasoning.Effort != "" {
+		attrs = append(attrs, keyReasoningLevel.String(excerpt.Name(req.Reasoning.Effort)))
+	}
+	if req.PreviousResponseID != "" {
+		attrs = append(attrs, keyPrevious.String(excerpt.Name(req.PreviousResponseID)))
+	}
 	if t.Content {
 		if req.Instructions != "" {
 			attrs = append(attrs, keyInstructions.String(encoded([]part{{Type: "text", Content: excerpt.Text(req.Instructions, excerpt.MaxText)}})))

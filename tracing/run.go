@@ -29,7 +29,7 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 		class = cmp.Or(string(c.Why), other)
 	}
 	if t.meter.on(ctx) {
-		t.meter.ended(ctx, t.meter.runs, class, c.Ended.Sub(c.Started), t.labels(opRun, keyRequestModel.String(c.Model)))
+		t.meter.ran(ctx, c, class, t.labels(opRun, keyRequestModel.String(c.Model)))
 	}
 	o := opened(ctx, t.run)
 	if o == nil {

@@ -100,26 +100,34 @@ antiphon.failures error.type=tool_error operation.name=execute_tool provider.nam
 antiphon.failures error.type=unknown_tool operation.name=execute_tool provider.name=openai tool.name=_OTHER: 1
 antiphon.refused operation.name=execute_tool provider.name=openai tool.name=echo: 1
 antiphon.refused operation.name=execute_tool provider.name=openai tool.name=writer: 2
-client.operation.duration operation.name=chat provider.name=openai request.model=test-model: 5
-client.operation.time_to_first_chunk operation.name=chat provider.name=openai request.model=test-model: 5
-client.token.usage operation.name=chat provider.name=openai request.model=test-model token.type=input: 5
-client.token.usage operation.name=chat provider.name=openai request.model=test-model token.type=output: 5
+client.inference.duration operation.name=chat provider.name=openai request.model=test-model: 5
+client.inference.operation.input_tokens operation.name=chat provider.name=openai request.model=test-model: 5
+client.inference.operation.output_tokens operation.name=chat provider.name=openai request.model=test-model: 5
+client.inference.time_to_first_chunk operation.name=chat provider.name=openai request.model=test-model: 5
 execute_tool.duration error.type=tool_error operation.name=execute_tool provider.name=openai tool.name=broken: 1
 execute_tool.duration error.type=unknown_tool operation.name=execute_tool provider.name=openai tool.name=_OTHER: 1
 execute_tool.duration operation.name=execute_tool provider.name=openai tool.name=echo: 3
 execute_tool.duration operation.name=execute_tool provider.name=openai tool.name=fork: 1
 invoke_agent.duration operation.name=invoke_agent provider.name=openai request.model=test-model: 2
+invoke_agent.inference_calls operation.name=invoke_agent provider.name=openai request.model=test-model: 2
+invoke_agent.tool_calls operation.name=invoke_agent provider.name=openai request.model=test-model: 2
 `
 	got, sums := r.metrics()
 	if diff := cmp.Diff(want, strings.ReplaceAll(got, "gen_ai.", "")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	n := r.totals
-	if all := sums["gen_ai.client.token.usageinput"] + sums["gen_ai.client.token.usageoutput"]; int64(all) != n.TotalTokens+n.Nested.Tokens || all == 0 {
+	if all := sums["gen_ai.client.inference.usage.input_tokens"] + sums["gen_ai.client.inference.usage.output_tokens"]; int64(all) != n.TotalTokens+n.Nested.Tokens || all == 0 {
 		t.Errorf("%v tokens, but the run counts %+v", all, n)
 	}
 	if math.Abs(sums["antiphon.cost"]-n.Cost-n.Nested.Cost) > 1e-9 || n.Cost == 0 {
 		t.Errorf("cost %v, but the run counts %+v", sums["antiphon.cost"], n)
+	}
+	if counted := sums["gen_ai.client.inference.operation.input_tokens"] + sums["gen_ai.client.inference.operation.output_tokens"]; int64(counted) != n.TotalTokens+n.Nested.Tokens {
+		t.Errorf("%v tokens in single calls, but the run counts %+v", counted, n)
+	}
+	if sums["gen_ai.invoke_agent.inference_calls"] != 5 || sums["gen_ai.invoke_agent.tool_calls"] != float64(n.Calls)+1 {
+		t.Errorf("the runs made %v and %v calls", sums["gen_ai.invoke_agent.inference_calls"], sums["gen_ai.invoke_agent.tool_calls"])
 	}
 	if sums["antiphon.cache.expected"] == 0 {
 		t.Error("no tokens are expected out of the cache")
@@ -144,7 +152,7 @@ func TestServer(t *testing.T) {
 		t.Fatal(err, len(chats))
 	}
 	for _, m := range data.ScopeMetrics[0].Metrics {
-		if m.Name != "gen_ai.client.operation.duration" {
+		if m.Name != "gen_ai.client.inference.duration" {
 			continue
 		}
 		for _, p := range m.Data.(metricdata.Histogram[float64]).DataPoints {
@@ -161,7 +169,7 @@ func TestAttributes(t *testing.T) {
 		"chat test-model": {
 			"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.agent.name": "tester", "gen_ai.conversation.id": "memory",
 			"gen_ai.request.model": "test-model", "gen_ai.response.model": "test-model", "gen_ai.response.id": "resp_2",
-			"gen_ai.response.finish_reasons": `["tool_call"]`, "gen_ai.usage.cache_read.input_tokens": "0", "gen_ai.usage.cache_creation.input_tokens": "0",
+			"gen_ai.response.finish_reasons": `["tool_call"]`, "gen_ai.usage.cache_read.input_tokens": "0", "gen_ai.usage.cache_write.input_tokens": "0",
 			"gen_ai.usage.reasoning.output_tokens": "0", "antiphon.turn": "2", "antiphon.depth": "0", "antiphon.response.status": "completed",
 			"antiphon.attempts": "2", "antiphon.request_id": "req_2", "antiphon.cache.hit": "false", "http.response.status_code": "200",
 			"gen_ai.usage.input_tokens": "*", "gen_ai.usage.output_tokens": "*", "antiphon.cache.expected_tokens": "*", "antiphon.cost": "*",
