@@ -143,6 +143,7 @@ func gatewayFiguresRow(streams, size int) row {
 		bars: []bar{
 			most("KB of memory an open stream", func(result) float64 { return took().kb }, 60, 40),
 			most("ms that the first byte comes later, with storing on SQLite", func(result) float64 { return took().later }, 0.3, 0.15),
+			most("ms that it comes later than through "+reverseProxy, func(result) float64 { return took().laterThanProxy }, 0.3, 0.15),
 			most(fmt.Sprintf("ms to the first byte of a finished response of %d MB", size/1_000_000), func(result) float64 { return took().resumed }, 5, 2),
 		},
 		note: func() string {
@@ -157,16 +158,16 @@ func gatewayFiguresRow(streams, size int) row {
 
 // gatewayFigures are the figures of the row.
 type gatewayFigures struct {
-	kb, proxyKB            float64
-	direct, later, resumed float64 // milliseconds
-	err                    error
+	kb, proxyKB                            float64
+	direct, later, laterThanProxy, resumed float64 // milliseconds
+	err                                    error
 }
 
 // measureGateway measures a gateway with this many open streams, and a stored response of
 // this size.
 func measureGateway(streams, size int) (f gatewayFigures) {
 	nan := math.NaN()
-	f = gatewayFigures{kb: nan, proxyKB: nan, direct: nan, later: nan, resumed: nan}
+	f = gatewayFigures{kb: nan, proxyKB: nan, direct: nan, later: nan, laterThanProxy: nan, resumed: nan}
 	f.err = func() (err error) {
 		if err := moreFiles(uint64(throughFiles * streams / 5000)); err != nil {
 			return err
@@ -197,8 +198,8 @@ func heldBy(s served, streams int) (float64, error) {
 	return float64(int64(during-before)) / float64(streams) / 1000, err
 }
 
-// firstBytes measures how long the first byte takes, directly and through a gateway that
-// stores the response.
+// firstBytes measures how long the first byte takes, directly, through a gateway that stores the
+// response, and through a reverse proxy.
 func (f *gatewayFigures) firstBytes() error {
 	direct, err := endpointURL()
 	if err != nil {
@@ -208,21 +209,25 @@ func (f *gatewayFigures) firstBytes() error {
 	if err != nil {
 		return err
 	}
+	proxy, err := proxied("/loop")()
+	if err != nil {
+		return err
+	}
 	const rounds, requests = 9, 40
 	stored := strings.Replace(askStream, `"store":false`, `"store":true`, 1)
-	var alone, more []float64
+	var alone, more, moreThanProxy []float64
 	for range rounds {
-		a, err := drive("first", driven{url: direct + "/loop/responses", body: stored, requests: requests})
-		if err != nil {
-			return err
+		var micros [3]float64
+		for i, base := range []string{direct + "/loop", through, proxy} {
+			took, err := drive("first", driven{url: base + "/responses", body: stored, requests: requests})
+			if err != nil {
+				return err
+			}
+			micros[i] = float64(took)
 		}
-		b, err := drive("first", driven{url: through + "/responses", body: stored, requests: requests})
-		if err != nil {
-			return err
-		}
-		alone, more = append(alone, float64(a)/1000), append(more, float64(b-a)/1000)
+		alone, more, moreThanProxy = append(alone, micros[0]/1000), append(more, (micros[1]-micros[0])/1000), append(moreThanProxy, (micros[1]-micros[2])/1000)
 	}
-	f.direct, f.later = median(alone), median(more)
+	f.direct, f.later, f.laterThanProxy = median(alone), median(more), median(moreThanProxy)
 	return nil
 }
 
