@@ -27,12 +27,32 @@ type made struct {
 // keyOf names a command for [trust.Outputs].
 func keyOf(dir string, words []string) string { return dir + "\x00" + strings.Join(words, "\x00") }
 
-// outlives reports whether it is remembered after the run that a call left a file. A file that looks like a program is not
-// remembered: a run may have been talked into making it, for another one to run it.
+// outlives reports whether it is remembered after the run that a call left a file: a report or a log in a file that an option names as
+// an output. Any other file may be a program, or what a program obeys, and a run may have been talked into making it for another one.
 func outlives(s trust.Source, words []string) bool {
 	info, err := os.Lstat(s.Path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 == 0 &&
-		!slices.Contains(codeEndings, strings.ToLower(filepath.Ext(s.Path))) && !slices.Contains(codeOf(words), s.Word)
+		slices.Contains(reportEndings, strings.ToLower(filepath.Ext(s.Path))) && onlyOutput(s.Word, words) && !slices.Contains(codeOf(words), s.Word)
+}
+
+// onlyOutput reports whether each word of a command that holds a name is the value of an option that names an output.
+func onlyOutput(name string, words []string) bool {
+	found := false
+	for i, word := range words {
+		if i == 0 || !strings.Contains(word, name) {
+			continue
+		}
+		option, value, attached := strings.Cut(word, "=")
+		if !attached {
+			option, value = words[i-1], word
+		}
+		dashed := strings.HasPrefix(option, "-")
+		if option = strings.ToLower(strings.TrimLeft(option, "-")); !dashed || value != name || !slices.Contains(outputOptions, option) {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 // open returns the files of a command that a call may make: those that are not there, and those
@@ -124,6 +144,10 @@ func codeIn(scripts []trust.Source, words []string) (list []trust.Source) {
 }
 
 var (
+	outputOptions = []string{"o", "out", "output", "outfile", "out-file", "outputfile", "output-file", "output-path", "report", "report-file", "result", "result-file", "results",
+		"log", "logfile", "log-file", "junit", "junit-xml", "junitxml", "junitfile", "coverprofile", "cpuprofile", "memprofile"}
+	reportEndings = []string{".csv", ".htm", ".html", ".info", ".json", ".jsonl", ".lcov", ".log", ".out", ".pdf", ".png", ".prof", ".sarif", ".svg", ".tap", ".tsv", ".txt", ".xml"}
+
 	codeEndings  = []string{".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".jsx", ".tsx", ".py", ".sh", ".rb", ".pl", ".php", ".lua", ".ps1", ".bat", ".cmd"}
 	interpreters = []string{"sh", "bash", "dash", "zsh", "ksh", "fish", "node", "deno", "bun", "ts-node", "tsx", "python", "pypy", "ruby", "perl", "php", "lua", "awk", "gawk", "java", "rscript", "julia", "pwsh", "powershell"}
 	starters     = []string{"env", "busybox", "nice", "nohup", "timeout", "time", "xargs", "sudo", "doas", "setsid", "stdbuf", "npx", "bunx", "npm", "pnpm", "yarn", "uv", "uvx", "poetry", "pdm", "hatch", "tox", "bundle", "docker", "docker-compose", "podman", "podman-compose"}
