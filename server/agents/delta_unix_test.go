@@ -19,6 +19,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
+	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
 	"github.com/antiphon-go/antiphon/worker"
@@ -62,7 +63,12 @@ func newSlowModel(t *testing.T, replies ...[]string) *slowModel {
 // talking serves an agent that asks a model, for workers, and starts a worker.
 func talking(t *testing.T, m *slowModel, change func(*worker.Worker)) *hall {
 	t.Helper()
-	h := queued(t, "", "turn\n  say Never.\n", nil)
+	return talkingAt(t, m, nil, change)
+}
+
+func talkingAt(t *testing.T, m *slowModel, serves func(*agents.Backend), change func(*worker.Worker)) *hall {
+	t.Helper()
+	h := queued(t, "", "turn\n  say Never.\n", serves)
 	write(t, h.dir, "it.md", "<config model=\"m\"/>\n<system>Be brief.</system>\n")
 	h.works(false, func(w *worker.Worker) {
 		w.Config.Endpoint = host.Endpoint{BaseURL: m.base}
@@ -184,8 +190,13 @@ func (m *mute) Finish(ctx context.Context, w queue.Work, o queue.Outcome) error 
 // dying reads the first two pieces of a message whose worker then dies.
 func dying(t *testing.T, m *slowModel, attempts int) (h *hall, l *listening) {
 	t.Helper()
+	return dyingAt(t, m, attempts, nil)
+}
+
+func dyingAt(t *testing.T, m *slowModel, attempts int, change func(*agents.Backend)) (h *hall, l *listening) {
+	t.Helper()
 	var gone *mute
-	h = talking(t, m, func(w *worker.Worker) {
+	h = talkingAt(t, m, change, func(w *worker.Worker) {
 		gone = &mute{queues: w.Config.Store.(queues)}
 		w.Config.Store, w.Attempts = gone, attempts
 	})
@@ -238,6 +249,41 @@ func TestQueueDeltasNobodyGoesOn(t *testing.T) {
 	half(t, r)
 	h.same(r)
 	nothingBeside(h, r.ID)
+}
+
+// textless is the store of a server that cannot read the session with the text of a response.
+type textless struct{ queues }
+
+func (d textless) Info(ctx context.Context, id string) (session.Info, error) {
+	if strings.HasSuffix(id, ".deltas") {
+		return session.Info{}, errors.New("the store failed")
+	}
+	return d.queues.Info(ctx, id)
+}
+
+// Text that a client has seen is not deleted if the log could not be told of it.
+func TestQueueDeltasKept(t *testing.T) {
+	m := newSlowModel(t, []string{"Water ", "is ", "lost."})
+	h, l := dyingAt(t, m, 1, func(b *agents.Backend) { b.Store = textless{b.Store.(queues)} })
+	if _, r := l.end(); r.Status != item.StatusFailed {
+		t.Errorf("%s %s", r.Status, kinds(r))
+	}
+	kept := ""
+	for info, err := range h.store.List(t.Context(), session.Query{Nested: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(info.ID, ".deltas") {
+			for e := range h.store.Load(t.Context(), info.ID, 0) {
+				if n, ok := e.Body.(session.Note); ok {
+					kept += n.Item.JSON()
+				}
+			}
+		}
+	}
+	if !strings.Contains(kept, "Water") {
+		t.Errorf("of the text there is only %q", kept)
+	}
 }
 
 // The next server goes on with the stream of a background response in the middle of a text.

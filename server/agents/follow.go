@@ -320,11 +320,13 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 		f.show(e)
 	}
 	p := partOf(log.Log(), f.run.seq)
+	lost := false // what a client has seen of a text is only in the session with the deltas
 	if f.live && !p.ended && !p.deleted {
 		if _, _, err := endText(context.WithoutCancel(ctx), f.store, log, f.run.id); err != nil {
 			f.b.report(err)
+			lost = true
 		}
-		for _, e := range log.Log()[f.shown:] {
+		for _, e := range log.Log()[min(f.shown, int64(len(log.Log()))):] {
 			f.show(e)
 		}
 	}
@@ -372,7 +374,7 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 	default:
 		err = f.b.closes(ctx, f.run, f.s, f.w, res, failureOf(res, log.Log()[f.run.seq:]))
 	}
-	if f.run.ended && f.live {
+	if f.run.ended && f.live && !lost {
 		if err := f.store.Delete(context.WithoutCancel(ctx), deltasID(f.in, f.run.seq)); !errors.Is(err, session.ErrNotFound) {
 			f.b.report(err)
 		}
