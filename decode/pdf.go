@@ -22,6 +22,7 @@ const (
 	maxPDFText  = 16 << 20
 	maxPDFForms = 8 // nesting of drawings
 	maxPDFDepth = 50
+	maxPDFNames = 4096   // of the letters of a font, which has 256: the library reads all for each letter
 	maxPDFDrawn = 10_000 // drawings of a page: those that draw others multiply
 )
 
@@ -174,6 +175,9 @@ func (w *pdfWriter) font(v pdf.Value) *pdfFont {
 	key := v.String()
 	if f := w.fonts[key]; f != nil {
 		return f
+	}
+	if v.Key("Encoding").Key("Differences").Len() > maxPDFNames {
+		panic(pdfStopped{errPDFLoop})
 	}
 	source := pdf.Font{V: v}
 	f := &pdfFont{encoder: source.Encoder(), first: source.FirstChar(), other: 0.5}
