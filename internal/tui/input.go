@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 
 	"golang.org/x/term"
@@ -48,7 +49,11 @@ func (in *input) resume() (err error) {
 		return errors.Join(err, term.Restore(int(in.file.Fd()), before))
 	}
 	in.before, in.modes, in.reader, in.ended, in.paused = before, modes, reader, make(chan struct{}), make(chan struct{})
-	go in.read(uv.NewTerminalReader(reader, in.kind), in.ended, in.paused)
+	var keys io.Reader = reader
+	if runtime.GOOS != "windows" { // there it is a console, which sends no sequences
+		keys = &pasted{from: reader}
+	}
+	go in.read(uv.NewTerminalReader(keys, in.kind), in.ended, in.paused)
 	return nil
 }
 
@@ -65,6 +70,9 @@ func (in *input) read(from *uv.TerminalReader, ended, pause chan struct{}) {
 	for {
 		select {
 		case ev := <-raw:
+			if paste, ok := ev.(uv.PasteEvent); ok && runtime.GOOS != "windows" {
+				ev = uv.PasteEvent{Content: unpasted(paste.Content)}
+			}
 			select {
 			case in.events <- ev:
 			case <-pause:
