@@ -151,20 +151,40 @@ func (t *tx) takeLetters(ctx context.Context, list []taken, log int64) error {
 // Deliveries implements [session.Inbox].
 func (s *Store) Deliveries(ctx context.Context, id string) iter.Seq2[session.Delivery, error] {
 	return func(yield func(session.Delivery, error) bool) {
-		list, err := s.letters(ctx, id)
-		for _, d := range list {
-			if !yield(d, nil) {
+		for d, err := range s.inbox(ctx, id) {
+			if !yield(d, s.fail("reading deliveries", err)) {
 				return
 			}
-		}
-		if err != nil {
-			yield(session.Delivery{}, s.fail("reading deliveries", err))
 		}
 	}
 }
 
-// letters reads the deliveries that wait for a session, up to the first damaged one.
-func (s *Store) letters(ctx context.Context, id string) (list []session.Delivery, err error) {
+// inbox yields the deliveries that wait for a session, up to the first damaged one. It reads a full inbox in pages, and no more
+// of it than the caller wants.
+func (s *Store) inbox(ctx context.Context, id string) iter.Seq2[session.Delivery, error] {
+	return func(yield func(session.Delivery, error) bool) {
+		for last, page := int64(0), 1; ; page = min(2*page, mostOnPage) {
+			list, err := s.letters(ctx, id, last, page)
+			for _, d := range list {
+				if last = d.Number; !yield(d, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(session.Delivery{}, err)
+			}
+			if err != nil || len(list) < page {
+				return
+			}
+		}
+	}
+}
+
+// mostOnPage is the number of deliveries that are read at once. The first page is one, because many callers want no more.
+const mostOnPage = 16
+
+// letters reads at most so many of the deliveries that wait for a session, after a number and up to the first damaged one.
+func (s *Store) letters(ctx context.Context, id string, after int64, most int) (list []session.Delivery, err error) {
 	if err := s.opened(); err != nil {
 		return nil, err
 	}
@@ -173,7 +193,7 @@ func (s *Store) letters(ctx context.Context, id string) (list []session.Delivery
 	}
 	err = s.reading(ctx, func() error {
 		list = nil
-		for d, failed := range s.eachLetter(ctx, &s.reads, id, `(SELECT log FROM antiphon_sessions WHERE id = ?)`, id) {
+		for d, failed := range s.eachLetter(ctx, &s.reads, id, `(SELECT log FROM antiphon_sessions WHERE id = ?) AND n > ? ORDER BY n LIMIT ?`, id, after, most) {
 			if failed != nil {
 				return failed
 			}
@@ -184,11 +204,11 @@ func (s *Store) letters(ctx context.Context, id string) (list []session.Delivery
 	return list, err
 }
 
-// eachLetter yields the deliveries that wait for a session, whose log is a number or a query with an argument. It goes on behind
-// a damaged one.
-func (s *Store) eachLetter(ctx context.Context, t *tx, id, log string, of any) iter.Seq2[session.Delivery, error] {
+// eachLetter yields the deliveries that wait for a session. which ends the query: the log, as a number or as a query, and the
+// order. It goes on behind a damaged one.
+func (s *Store) eachLetter(ctx context.Context, t *tx, id, which string, args ...any) iter.Seq2[session.Delivery, error] {
 	return func(yield func(session.Delivery, error) bool) {
-		rows, err := t.rows(ctx, `SELECT n, key, sum, data FROM antiphon_inbox WHERE taken = 0 AND log = `+log+` ORDER BY n`, of)
+		rows, err := t.rows(ctx, `SELECT n, key, sum, data FROM antiphon_inbox WHERE taken = 0 AND log = `+which, args...)
 		if err != nil {
 			yield(session.Delivery{}, err)
 			return

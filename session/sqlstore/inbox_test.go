@@ -4,9 +4,12 @@
 package sqlstore_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,4 +110,49 @@ func TestInboxSealed(t *testing.T) {
 	if hash := session.KeyHash("1"); string(key) == string(hash[:]) || strings.Contains(string(data), "hello") {
 		t.Errorf("the row says what it is about: %x %s", key, data)
 	}
+}
+
+// Who wants one delivery of a full inbox reads one, and who wants all gets them in their order, also those that arrive meanwhile and
+// not those that are taken.
+func TestInboxInPages(t *testing.T) {
+	places(t, func(t *testing.T, where string) {
+		s := openHere(t, where).(*sqlstore.Store)
+		mustAppend(t, s, "a", 0, step(0)...)
+		const many = 40
+		large := strings.Repeat("x", 1<<20)
+		say := func(n int) {
+			t.Helper()
+			d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprint(n), From: "test"}, Bodies: []session.Body{session.InputItem{Item: item.User(large)}}}
+			if _, err := s.Deliver(t.Context(), "a", d); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range many {
+			say(n)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for d, err := range s.Deliveries(t.Context(), "a") {
+			if err != nil || d.Key != "0" {
+				t.Error(d.Key, err)
+			}
+			break
+		}
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > many/2<<20 {
+			t.Errorf("%d MB for one delivery", n>>20)
+		}
+		var keys []string
+		for d, err := range s.Deliveries(t.Context(), "a") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keys = append(keys, d.Key); len(keys) == 1 {
+				say(many)
+			}
+		}
+		if len(keys) != many+1 || keys[many] != fmt.Sprint(many) || !slices.IsSortedFunc(keys, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) }) {
+			t.Errorf("%q", keys)
+		}
+	})
 }

@@ -193,7 +193,7 @@ func (c *salvage) noted(err error) error {
 // requests to stop, stay with the session that they were made for.
 func (c *salvage) letters(ctx context.Context, from string) error {
 	var list []session.Delivery // collected first: a list may hold the connection
-	for d, err := range c.s.eachLetter(ctx, &c.s.reads, from, `?`, c.row.log) {
+	for d, err := range c.s.eachLetter(ctx, &c.s.reads, from, `? ORDER BY n`, c.row.log) {
 		if err == nil {
 			list = append(list, d)
 		} else if err = c.noted(err); err != nil {

@@ -138,7 +138,7 @@ func (s *Store) allTaken(ctx context.Context, t *tx, id string) error {
 	if err != nil {
 		return err
 	}
-	for d, err := range s.eachLetter(ctx, t, id, `?`, row.log) {
+	for d, err := range s.eachLetter(ctx, t, id, `? ORDER BY n`, row.log) {
 		var damage *session.Damage
 		if errors.As(err, &damage) { // it may be what somebody said
 			return fmt.Errorf("%w; %w", session.ErrDeliveryWaits, err)

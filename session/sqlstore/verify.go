@@ -162,9 +162,11 @@ func (v *verifying) session(ctx context.Context, id string, payloads map[int64]s
 	if c.err != nil {
 		return v.found(id, c.err)
 	}
-	if _, err := v.s.letters(ctx, id); err != nil && !v.s.seal.closed() {
-		if err = v.found(id, err); err != nil {
-			return err
+	for _, err := range v.s.inbox(ctx, id) {
+		if err != nil && !v.s.seal.closed() {
+			if err = v.found(id, err); err != nil {
+				return err
+			}
 		}
 	}
 	for _, part := range c.spans {
