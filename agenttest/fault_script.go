@@ -33,7 +33,7 @@ func newScript(n int, r Request) *script {
 		size:   len(r.Body),
 	}
 	s.Writer = server.NewWriter(api.Response{
-		ID: "resp_" + strconv.Itoa(n), CreatedAt: new(1_700_000_000.0), Model: cmp.Or(req.Model, "test-model"),
+		ID: "resp_" + strconv.Itoa(n), PreviousResponseID: req.PreviousResponseID, Conversation: conversationOf(req), CreatedAt: new(1_700_000_000.0), Model: cmp.Or(req.Model, "test-model"),
 		Instructions: "null", Metadata: "{}", ParallelToolCalls: new(true), Temperature: new(1.0), ToolChoice: `"auto"`, Tools: "[]", TopP: new(1.0),
 		Extra: item.Extra{{Name: "error", Value: "null"}, {Name: "incomplete_details", Value: "null"}},
 	}, func(ev api.Event) error {
@@ -43,6 +43,15 @@ func newScript(n int, r Request) *script {
 	})
 	s.StreamID = lane
 	return s
+}
+
+// conversationOf returns the conversation of a request, as the response names it.
+func conversationOf(req *api.Request) *api.ConversationRef {
+	id, ok := api.ConversationID(req.Conversation)
+	if !ok {
+		return nil
+	}
+	return &api.ConversationRef{ID: id}
 }
 
 // readRequest parses a request as far as possible.

@@ -208,3 +208,45 @@ func TestModelFuncNil(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A response says which conversation it belongs to and which response it continues, as
+// that of a server that knows them: an agent in a conversation sends what is new.
+func TestRepliesAreInTheConversation(t *testing.T) {
+	m := agenttest.Script(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")), agenttest.Completed(item.Assistant("three")))
+	a := &agent.Agent{Model: m}
+	a.Request.Conversation = api.ConversationByID("conv_1")
+	s := session.New()
+	for range 3 {
+		if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range m.Requests() {
+		if id, ok := api.ConversationID(r.Conversation); !ok || id != "conv_1" || r.Input.Len() != 1 {
+			t.Errorf("request %d has %d items, %s", i+1, r.Input.Len(), r.Conversation)
+		}
+	}
+	srv := agenttest.NewServer(t, agenttest.Completed(item.Assistant("one")), agenttest.Completed(item.Assistant("two")))
+	for _, stream := range []bool{false, true} {
+		req := &api.Request{Model: "m", PreviousResponseID: "resp_9", Input: item.NewList(item.User("go"))}
+		var got *api.Response
+		if !stream {
+			var err error
+			if got, err = srv.Client().Create(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			for ev, err := range srv.Client().Stream(t.Context(), req) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if ev.Type == api.EventCompleted {
+					got, _ = ev.Response()
+				}
+			}
+		}
+		if got.PreviousResponseID != "resp_9" || got.Conversation != nil {
+			t.Errorf("%+v", got)
+		}
+	}
+}

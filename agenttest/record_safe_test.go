@@ -133,7 +133,7 @@ func TestMismatchIsFinal(t *testing.T) {
 		if !socket && (e.Class != endpoint.Protocol || !strings.Contains(e.Message, "\n+   \"model\": \"m\"")) {
 			t.Errorf("%s: %s", e.Class, e.Message)
 		}
-		if errs := fake.end(); strings.Count(errs, "no record answers") != 1 || !strings.Contains(errs, "to record again, run the test with ANTIPHON_RECORD=TestMismatchIsFinal") {
+		if errs := fake.end(); strings.Count(errs, "no record answers") != 1 || !strings.Contains(errs, "to record again, call agenttest.Record instead of Replay, and run the test with ANTIPHON_RECORD=TestMismatchIsFinal") {
 			t.Error(errs)
 		}
 	}

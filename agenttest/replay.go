@@ -46,6 +46,7 @@ type Tape struct {
 
 	tb       testing.TB
 	file     string
+	how      string    // the beginning of the sentence that says how to record it
 	recorder *Recorder // nil in playback
 	scrub    *scrubber
 	sockets  sync.WaitGroup
@@ -75,6 +76,7 @@ func Replay(tb testing.TB, file string, secrets ...endpoint.Key) *Tape {
 func replay(tb testing.TB, file, how string, secrets []endpoint.Key) *Tape {
 	tb.Helper()
 	t := newTape(tb, file, secrets)
+	t.how = how
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		tb.Fatalf("there is no recording %s: to record it, %srun the test once with %s=%s and the server's key", file, how, RecordVariable, regexp.QuoteMeta(tb.Name()))
@@ -246,7 +248,7 @@ func (t *Tape) take(got Request) (*played, error) {
 			return p, nil
 		}
 	}
-	return nil, t.fail("no record answers "+t.closest(got), fmt.Sprintf("to record again, run the test with %s=%s", RecordVariable, regexp.QuoteMeta(t.tb.Name())))
+	return nil, t.fail("no record answers "+t.closest(got), fmt.Sprintf("to record again, %srun the test with %s=%s", t.how, RecordVariable, regexp.QuoteMeta(t.tb.Name())))
 }
 
 // fail fails the test, and returns an error for its client.
