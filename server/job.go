@@ -140,7 +140,9 @@ func (s *Server) respond(j *job) (err error) {
 	if j.resume != nil {
 		return nils.Err(j.resume.Resume(j.ctx, j.rec.ID(), j.w))
 	}
-	return nils.Err(s.Backend.Respond(j.ctx, j.r, j.w))
+	own := *j.r
+	own.Items = slices.Clone(own.Items) // the response is stored with these, whatever the backend does
+	return nils.Err(s.Backend.Respond(j.ctx, &own, j.w))
 }
 
 // admit determines the id of a response. An id that the backend asked for may belong
