@@ -393,3 +393,16 @@ func TestFallbackCancelled(t *testing.T) {
 		t.Errorf("%+v, %v, %d requests to the second model", res, err, len(p.second.Requests()))
 	}
 }
+
+// The notice says what happened, without a status where there was none. U8
+func TestFallbackReason(t *testing.T) {
+	silent := agenttest.ModelFunc(func(context.Context, *api.Request) agenttest.Reply { return agenttest.Events() })
+	a := &agent.Agent{Model: agent.Fallback{{Model: silent, Name: "large"}, {Model: agenttest.Script(t, agenttest.Completed(item.Assistant("done"))), Name: "small"}}}
+	s := session.New()
+	if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+		t.Fatal(err)
+	}
+	if got := notices(s, session.NoticeFallback); len(got) != 1 || got[0] != "large did not answer (the answer is empty), so small is asked" {
+		t.Errorf("%+v", got)
+	}
+}

@@ -66,5 +66,8 @@ func reasonOfAny(failure error) string {
 	if !errors.As(failure, &e) {
 		return failure.Error()
 	}
+	if e.Status == 0 { // it did not come as an HTTP status
+		return reasonOf(e)
+	}
 	return fmt.Sprintf("%d %s", e.Status, reasonOf(e))
 }
