@@ -354,7 +354,7 @@ func (l *timeLimit) bound(ctx context.Context) (context.Context, context.CancelF
 }
 
 // passed reports whether it ended the context.
-func (l *timeLimit) passed(ctx context.Context) bool { return context.Cause(ctx) == error(l) }
+func (l *timeLimit) passed(ctx context.Context) bool { return errors.Is(context.Cause(ctx), l) }
 
 // ran is the result of the tool's goroutine.
 type ran struct {
