@@ -165,6 +165,7 @@ func TestProtectedCommands(t *testing.T) {
 	allow := []session.Rule{{Verdict: session.Allow, Tool: "*", Member: "command", Prefix: []string{"cp", "f", ".git/hooks/pre-commit"}}}
 	for line, want := range map[string]session.Verdict{
 		"echo x > .git/hooks/pre-commit": session.Ask, "echo x >> ~/.bashrc": session.Ask, "echo x >> \"$HOME/.profile\"": session.Ask, "cp f .git/hooks/pre-commit": session.Ask, "tee .envrc": session.Ask, "dd of=.git/config": session.Ask,
+		"cd .cargo && echo x > config.toml": session.Ask, "cd sub; cd .cargo; touch config": session.Ask, "cd .github && cp f copilot-instructions.md": session.Ask, "cd .github && cat hooks": "", "cd x && echo x > config.toml": "",
 		"env cp f .vscode/tasks.json": session.Ask, "sh -c 'echo x > .git/config'": session.Ask, "cd .git && cp ../f hooks/x": session.Ask, "echo x > agent.md": session.Ask, "mv f agent.md": session.Ask, "git config core.fsmonitor x": session.Ask, "git config --unset x": session.Ask, "git config -e": session.Ask,
 		"cat .git/config": "", "ls .git": "", "git config user.name": "", "git config --get x": "", "echo x > f": "", "cp f g": "", "grep -r x .vscode": "",
 	} {

@@ -13,11 +13,17 @@ import (
 // other programs run or obey, see files.Protected. A command that only reads may name
 // it. What a program writes to without naming it is not known here.
 func (c *Command) protected(q *inquiry, in *programs) string {
+	folders := q.folders(in.dir)
 	target := func(name string) string {
-		if name != "" && !filepath.IsAbs(name) {
-			name = filepath.Join(in.dir, name)
+		if name == "" || filepath.IsAbs(name) {
+			return c.files.Protected(name)
 		}
-		return c.files.Protected(name)
+		for _, dir := range folders {
+			if why := c.files.Protected(filepath.Join(dir, name)); why != "" {
+				return why
+			}
+		}
+		return ""
 	}
 	for _, name := range q.written {
 		if why := target(name); why != "" {
@@ -47,6 +53,32 @@ func (c *Command) protected(q *inquiry, in *programs) string {
 		}
 	}
 	return ""
+}
+
+// mostFolders is how many folders are followed. Each cd doubles them.
+const mostFolders = 64
+
+// folders returns the folder of a command, and those in which parts of it may run because of cd.
+func (q *inquiry) folders(dir string) []string {
+	list := []string{dir}
+	for _, s := range q.commands {
+		if s.words[0].text != "cd" || len(s.words) < 2 {
+			continue
+		}
+		to := s.words[len(s.words)-1].text
+		for _, from := range slices.Clone(list) {
+			if to = filepath.FromSlash(to); !filepath.IsAbs(to) {
+				list = append(list, filepath.Join(from, to))
+				continue
+			}
+			list = append(list, to)
+			break
+		}
+		if len(list) > mostFolders {
+			break
+		}
+	}
+	return list
 }
 
 // configures reports whether words of git may be git config with more than a name to
