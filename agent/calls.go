@@ -293,8 +293,26 @@ func (f *finished) told(r *Run, together bool) context.Context {
 	})
 }
 
+// inOtherGroup returns the whole name of a call that names a group of tools in which its tool
+// is not, or "": the model means another tool. Endpoints name a tool without a group as its
+// own.
+func (f *finished) inOtherGroup() string {
+	group := f.seen.Annotations.Namespace
+	if group == nil {
+		return ""
+	}
+	value, _ := f.call.Item.Member("namespace")
+	meant, _ := value.Unquote()
+	if meant == "" || meant == group.Name || meant == f.given.Name {
+		return ""
+	}
+	return meant + "." + f.given.Name
+}
+
 func (f *finished) invoke(r *Run) {
-	f.out = r.tools.Invoke(f.ctx, f.given, r.agent.outputPolicy())
+	given := f.given
+	given.Name = cmp.Or(f.inOtherGroup(), given.Name)
+	f.out = r.tools.Invoke(f.ctx, given, r.agent.outputPolicy())
 	f.seen.Ended = time.Now()
 	switch f.out.Failure {
 	case tool.NotRun, tool.UnknownTool, tool.BadArguments:
@@ -400,7 +418,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	// A call that waits has not started: after a crash it must not count as one that
 	// may have run.
-	if f.mark, f.due = begun, f.seen.Annotations.Rate != nil; !f.due {
+	if f.mark, f.due = begun, f.seen.Annotations.Rate != nil && f.inOtherGroup() == ""; !f.due {
 		if err := r.record(begun); err != nil {
 			r.drop(f)
 			return nil, err
@@ -449,7 +467,7 @@ func (r *Run) run(f *finished) {
 	if f.seen.Annotations.Polling {
 		f.ctx = tool.WithPatience(f.ctx, r.park)
 	}
-	if f.mayWait() {
+	if f.mayWait() && f.inOtherGroup() == "" {
 		f.ctx = r.tools.Reserve(f.told(r, r.bound() > 1), f.given) // in the order of the calls
 	}
 	if f.due {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -417,6 +418,34 @@ func TestEndpointItems(t *testing.T) {
 	for _, text := range append(texts, `"call_id":"c1","output":"hi","caller":{"type":"program","caller_id":"call_p"}`, `"type":"program_output"`, `{"type":"mind_reading","depth":1}`, `"multi_agent":{"enabled":true}`) {
 		if !strings.Contains(body, text) {
 			t.Errorf("the last request lacks %s\n%s", text, body)
+		}
+	}
+}
+
+// A call of a group that the tool is not in is a call of another tool. A group with the
+// name of the tool is what endpoints make of a tool without one. G1
+func TestOtherNamespace(t *testing.T) {
+	crm := &item.NamespaceTool{Name: "crm", Description: "Customers."}
+	ran := 0
+	get := func(context.Context, struct{}) (string, error) { ran++; return "got", nil }
+	in := tool.Namespace(crm)
+	for _, c := range []struct {
+		namespace string
+		opts      []tool.Option
+		runs      int
+	}{{"crm", []tool.Option{in}, 1}, {"", []tool.Option{in}, 1}, {"get", []tool.Option{in}, 1}, {"shop", []tool.Option{in}, 0}, {"shop", nil, 1}} {
+		ran = 0
+		call := item.Must(&item.FunctionCall{ID: "fc_1", CallID: "c1", Name: "get", Namespace: c.namespace, Arguments: "{}"})
+		r := newRig(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done")))
+		r.agent.Tools = []tool.Tool{tool.Must("get", "Gets.", get, append(c.opts, tool.RateLimit(&tool.Rate{Calls: 1, Per: time.Hour}))...)}
+		if res := r.run(item.User("go")); ran != c.runs || res.FailedCalls != 1-c.runs {
+			t.Errorf("%q: it ran %d times, %+v", c.namespace, ran, res.Totals)
+		}
+		if account, err := agent.AccountOf(t.Context(), r.session); err != nil || account.FailedCalls != 1-c.runs || account.RefusedCalls != 0 {
+			t.Errorf("%q: the account has %+v, %v", c.namespace, account.Totals, err)
+		}
+		if c.runs == 0 {
+			contains(t, strings.Join(outline(r.last()), " "), "tool not found: shop.get")
 		}
 	}
 }

@@ -27,7 +27,8 @@ func Callers(callers ...string) Option {
 // Namespace puts the tool into a group, which has a name and a description for the model.
 // Tools with an equal group are sent together, where the first of them is. The Tools of
 // group must be empty. Names of tools stay unique in a [Set]; rules and [Call.Name] do not
-// have the group's name.
+// have the group's name. In a run, a call that names another group is a call of an unknown
+// tool.
 func Namespace(group *item.NamespaceTool) Option {
 	if group == nil {
 		return func(c *config) { c.noNamespace = true }
