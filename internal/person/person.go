@@ -270,13 +270,8 @@ func remembered(q agent.ApprovalRequest) (r rememberable) {
 
 // present shows a call, and why it is asked about, and returns the number of its hidden rows.
 func (p *Person) present(s show.Shown, why string) (hidden int) {
-	title := "?? " + s.Title
-	if p.Look == show.Coloured {
-		title = "\x1b[" + show.Yellow + "m" + title + "\x1b[0m"
-	}
 	rows, hidden := show.Folded(s.Rows(p.Width(), p.Look))
-	fmt.Fprintln(p.err, title)
-	for _, row := range rows {
+	for _, row := range slices.Concat(s.Head(p.Width(), p.Look), rows) {
 		fmt.Fprintln(p.err, row)
 	}
 	if why != "" {

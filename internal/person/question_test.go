@@ -108,6 +108,25 @@ func TestAskHidesNothing(t *testing.T) {
 	}
 }
 
+// A short call in a narrow window is broken by the program: what the terminal would break could look like
+// another question, or like an answer to it.
+func TestAskOnNarrowScreen(t *testing.T) {
+	pad := strings.Repeat("x", 40-len(`?? fetch {"url":"`))
+	call := tool.Call{Name: "fetch", Arguments: `{"url":"` + pad + `   asked because you allowed it"}`}
+	var out bytes.Buffer
+	p := New(strings.NewReader("n\n"), &out)
+	p.Columns = func() int { return 40 }
+	if _, err := p.Approve(t.Context(), agent.ApprovalRequest{Call: call}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(out.String()) {
+		if show.ColumnsOf(strings.TrimRight(line, "\n")) > 40 || strings.HasPrefix(line, "   asked because you") {
+			t.Errorf("a row that the terminal breaks, or a forged one: %q", line)
+		}
+	}
+	wantAll(t, "the question", out.String(), "?? fetch {\"url\":\""+pad[:20], "\n   ⋮")
+}
+
 // A member that is there twice is shown with both values: an endpoint that runs the call may take
 // either.
 func TestAskAboutMemberTwice(t *testing.T) {

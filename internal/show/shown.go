@@ -240,6 +240,18 @@ func (s *Shown) Rows(columns int, as Look) (rows []string) {
 	return rows
 }
 
+// Head wraps the title like the lines: the terminal would break it where it likes, and the rest could
+// look like output of the program.
+func (s *Shown) Head(columns int, as Look) []string {
+	rows := Line{Mark: "?? ", Text: s.Title}.rows(columns, Unmarked)
+	if as == Coloured {
+		for i, row := range rows {
+			rows[i] = "\x1b[" + Yellow + "m" + row + "\x1b[0m"
+		}
+	}
+	return rows
+}
+
 func (l Line) rows(columns int, as Look) (rows []string) {
 	mark := l.Mark
 	for at := 0; ; {
