@@ -126,7 +126,7 @@ var (
 	ErrCancelled = errors.New("the response was cancelled")
 )
 
-// Recaller is a [Keeper] that finds the stored response that a request continues without
+// Recaller is a [Keeper], or a [Store] of a server without one, that finds the stored response that a request continues without
 // naming it, because its client sent the history back.
 type Recaller interface {
 	// Recall returns the response whose history the input begins with, and how many items

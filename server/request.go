@@ -98,10 +98,13 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	return r, nil
 }
 
-// recall finds the stored response that the input repeats the history of. It returns the
-// calls of it that wait for their outputs, and the rest of the input.
-func (s *Server) recall(ctx context.Context, r *Request, input []item.Item) (waiting, rest []item.Item, _ *Error) {
+// recall finds the stored response that the input repeats the history of. It returns that history, of which
+// a keeper has all but the calls that wait for their outputs, and the rest of the input.
+func (s *Server) recall(ctx context.Context, r *Request, input []item.Item) (history, rest []item.Item, _ *Error) {
 	k, ok := s.keeper().(Recaller)
+	if s.keeper() == nil {
+		k, ok = s.store().(Recaller)
+	}
 	if !ok || !s.has(Stored) {
 		return nil, input, nil
 	}
@@ -115,8 +118,8 @@ func (s *Server) recall(ctx context.Context, r *Request, input []item.Item) (wai
 	named := *r.Request
 	named.PreviousResponseID = id
 	r.Request = &named
-	if waiting, wrong := s.remember(ctx, r, nil); wrong == nil {
-		return waiting, input[n:], nil
+	if history, wrong := s.remember(ctx, r, nil); wrong == nil {
+		return history, input[n:], nil
 	}
 	named.PreviousResponseID = "" // it cannot be continued: the input is all there is
 	return nil, input, nil

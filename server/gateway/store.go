@@ -59,6 +59,9 @@ type Store struct {
 	found map[string]string // the objects of items, by their ids
 	order []string          // the ids in found, oldest first
 
+	makers   makers
+	learning sync.Mutex // guards the times and sessions of makers
+
 	old untouched
 }
 
@@ -482,6 +485,7 @@ func (s *Store) end(ctx context.Context, h *held, rec server.StoredObject) error
 	if !final(rec.Response) {
 		return nil
 	}
+	s.made(rec.Response)
 	h.over = true
 	// An archived session is left out of lists, in which conversations count.
 	s.log(s.In.Archive(ctx, h.session.ID(), true))
