@@ -62,9 +62,10 @@ type Request struct {
 	// Resumed means that another server goes on with the response if this one ends.
 	Resumed bool
 
-	previous     string // the stored object that the request continues, or ""
-	conversation string // reserved by this request until it is released
-	streamID     string // of a WebSocket
+	previous     string       // the stored object that the request continues, or ""
+	conversation string       // reserved by this request until it is released
+	unlock       func() error // frees it for other servers, or nil
+	streamID     string       // of a WebSocket
 	// outlive keeps the memory for the files that it names until ctx is done, and not only as long as the
 	// client waits.
 	outlive func(ctx context.Context) error

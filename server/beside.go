@@ -246,7 +246,7 @@ func (s *Server) returns(ctx context.Context, id string, by *Server, n int) {
 	o, holds := s.other, &Request{conversation: id}
 	o.changing.Lock()
 	defer o.changing.Unlock()
-	if !by.hold(id, holds) {
+	if !by.holdHere(id, holds) {
 		return // the next request is being answered
 	}
 	defer by.release(holds)

@@ -114,8 +114,8 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 	if !s.has(Conversations) {
 		return nil, Invalid("unsupported_parameter", "conversation", "Unsupported parameter: 'conversation' is not supported here.")
 	}
-	if !s.hold(id, r) {
-		return nil, locked()
+	if wrong := s.hold(ctx, id, r); wrong != nil {
+		return nil, wrong
 	}
 	r.conversation = id
 	if k := s.keeper(); k != nil {
@@ -132,7 +132,32 @@ func locked() *Error {
 	return Invalid("conversation_locked", "", "Another process is currently operating on this conversation. Please retry in a few seconds.")
 }
 
-func (s *Server) hold(id string, r *Request) bool {
+// hold reserves a conversation for a request, also among servers over one store.
+func (s *Server) hold(ctx context.Context, id string, r *Request) *Error {
+	if !s.holdHere(id, r) {
+		return locked()
+	}
+	k, ok := s.store().(ConversationLocker)
+	if !ok || s.keeper() != nil {
+		return nil
+	}
+	unlock, err := k.LockConversation(ctx, id)
+	s.mu.Lock()
+	if r.unlock = unlock; err != nil {
+		delete(s.held, id)
+	}
+	s.mu.Unlock()
+	switch {
+	case errors.Is(err, ErrLocked):
+		return locked()
+	case err != nil:
+		return s.failure(err)
+	}
+	return nil
+}
+
+// holdHere reserves a conversation among the requests of this server.
+func (s *Server) holdHere(id string, r *Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.held[id] != nil {
@@ -148,9 +173,17 @@ func (s *Server) hold(id string, r *Request) bool {
 // release frees the conversation of a request. It may be called more than once.
 func (s *Server) release(r *Request) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	unlock := r.unlock
+	r.unlock = nil
 	if s.held[r.conversation] == r {
 		delete(s.held, r.conversation)
+	}
+	s.mu.Unlock()
+	if unlock == nil {
+		return
+	}
+	if err := unlock(); err != nil {
+		s.logf("antiphon server: the lock of the conversation %s: %v", r.conversation, err)
 	}
 }
 
@@ -297,7 +330,7 @@ func (s *Server) deleteConversation(c *call) *Error {
 	}
 	if s.keeper() != nil {
 		reserved := &Request{conversation: c.ids[0]}
-		if !s.hold(c.ids[0], reserved) {
+		if !s.holdHere(c.ids[0], reserved) {
 			wrong := locked()
 			wrong.Status = http.StatusConflict
 			return wrong

@@ -57,7 +57,7 @@ func (s *Server) growLeft(ctx context.Context, p ProgressStore, rec StoredObject
 		return nil
 	}
 	added := false
-	if r := (&Request{conversation: talk.ID}); s.hold(talk.ID, r) {
+	if r := (&Request{conversation: talk.ID}); s.holdHere(talk.ID, r) {
 		defer s.release(r)
 		var err error
 		if added, err = p.AddLeft(ctx, rec, s.added(append(slices.Clip(rec.Input), lasting(rec.Response)...))...); err != nil {

@@ -56,6 +56,17 @@ type SharedStore interface {
 	Busy(ctx context.Context, id string) (bool, error)
 }
 
+// ConversationLocker is a [Store] that several servers may use, of which one at a time may answer in a conversation.
+type ConversationLocker interface {
+	SharedStore
+	// LockConversation reserves a conversation until unlock is called or this process ends. The error wraps
+	// [ErrLocked] if another server has reserved it.
+	LockConversation(ctx context.Context, id string) (unlock func() error, err error)
+}
+
+// ErrLocked means that another server over the same store answers in a conversation.
+var ErrLocked = errors.New("another server answers in the conversation")
+
 // Preparer is a [Store] that can start to write a new response while the backend still works
 // on its first event, so that the client waits less. The client of a stream is told that the
 // response has begun before the Put of its beginning returns, and the rest after it.

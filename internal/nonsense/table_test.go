@@ -1025,6 +1025,7 @@ var types = []typ{
 	{"server", reflect.TypeFor[server.Server]()},
 	{"server", reflect.TypeFor[server.Store]()},
 	{"server", reflect.TypeFor[server.SharedStore]()},
+	{"server", reflect.TypeFor[server.ConversationLocker]()},
 	{"server", reflect.TypeFor[server.Preparer]()},
 	{"server", reflect.TypeFor[server.EventStore]()},
 	{"server", reflect.TypeFor[server.ProgressStore]()},

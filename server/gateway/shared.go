@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -137,6 +138,19 @@ func (s *Store) AddLeft(ctx context.Context, rec server.StoredObject, items ...i
 	}
 	s.remember(rec.Previous, items)
 	return true, nil
+}
+
+// LockConversation implements [server.ConversationLocker]. The lock has a name of its own: the session is written
+// to while a response is made.
+func (s *Store) LockConversation(ctx context.Context, id string) (unlock func() error, err error) {
+	if nils.Is(s.In) {
+		return nil, errNoSessions
+	}
+	unlock, err = nils.Lock(ctx, s.In, sessionOf(id)+"-answers")
+	if errors.Is(err, session.ErrBusy) {
+		err = fmt.Errorf("%w: %w", server.ErrLocked, err)
+	}
+	return unlock, err
 }
 
 // Busy implements [server.SharedStore]. The lock may belong to another server that only looks, too, or
