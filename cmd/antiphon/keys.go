@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/access"
 )
@@ -52,10 +53,10 @@ type keysCreateCommand struct {
 	Project  string   `default:"default" help:"The project that owns what is made with the key."`
 	Scopes   []string `default:"models,read" sep:"," placeholder:"SCOPE" help:"What the key may do: models, read, urls, sessions, approve, admin. The default is models,read."`
 	Expires  string   `placeholder:"TIME" help:"When the key ends: after a time such as 12h or 90d, or on a day such as 2027-05-31."`
-	Requests int64    `placeholder:"N" help:"At most N requests a minute."`
-	Tokens   int64    `placeholder:"N" help:"At most N tokens a minute."`
-	Runs     int64    `placeholder:"N" help:"At most N responses at once."`
-	Cost     float64  `placeholder:"COST" help:"At most this cost a day, in the unit of the agents' prices."`
+	Requests *int64   `placeholder:"N" help:"At most N requests a minute."`
+	Tokens   *int64   `placeholder:"N" help:"At most N tokens a minute."`
+	Runs     *int64   `placeholder:"N" help:"At most N responses at once."`
+	Cost     *float64 `placeholder:"COST" help:"At most this cost a day, in the unit of the agents' prices."`
 	Trial    bool     `help:"The limits refuse nothing: what they would refuse is logged and counted."`
 }
 
@@ -77,7 +78,10 @@ func (c *keysCreateCommand) Run(ctx context.Context, std stdio, env environment,
 	if err != nil {
 		return err
 	}
-	key := access.Key{Name: c.Name, Project: c.Project, Limits: access.Limits{Requests: c.Requests, Tokens: c.Tokens, Running: c.Runs, Cost: c.Cost, Trial: c.Trial}}
+	key := access.Key{Name: c.Name, Project: c.Project}
+	if key.Limits, err = c.limits(); err != nil {
+		return err
+	}
 	for _, s := range c.Scopes {
 		key.Scopes = append(key.Scopes, access.Scope(strings.TrimSpace(s)))
 	}
@@ -97,6 +101,30 @@ func (c *keysCreateCommand) Run(ctx context.Context, std stdio, env environment,
 	fmt.Fprintln(std.out, sent)
 	fmt.Fprintf(std.err, "antiphon: the key %s of the project %s: keep it now, it cannot be shown again\n", made.Name, made.Project)
 	return nil
+}
+
+// limits returns the limits of the key. A limit of 0 would be none.
+func (c *keysCreateCommand) limits() (access.Limits, error) {
+	l := access.Limits{Trial: c.Trial}
+	for _, one := range []struct {
+		name  string
+		given *int64
+		to    *int64
+	}{{"--requests", c.Requests, &l.Requests}, {"--tokens", c.Tokens, &l.Tokens}, {"--runs", c.Runs, &l.Running}} {
+		switch {
+		case one.given == nil:
+		case *one.given < 1:
+			return l, usage(fmt.Errorf("%s %d: it must be at least 1; leave it out for no limit", one.name, *one.given))
+		default:
+			*one.to = *one.given
+		}
+	}
+	if c.Cost != nil {
+		if l.Cost = *c.Cost; !(l.Cost > 0) {
+			return l, usage(fmt.Errorf("--cost %v: it must be more than 0; leave it out for no limit", l.Cost))
+		}
+	}
+	return l, nil
 }
 
 // later reads a time in the future: after a duration, or on a day.
@@ -121,6 +149,9 @@ type keysListCommand struct{}
 func (*keysListCommand) Run(_ context.Context, std stdio, env environment, all *keysCommand) error {
 	keys, err := all.keys(env)
 	if err != nil {
+		return err
+	}
+	if err := there("--keys", all.Keys); err != nil {
 		return err
 	}
 	list, err := keys.List()
@@ -159,7 +190,7 @@ func keyLimits(l *access.Limits) string {
 	add(l.Requests > 0, "%d requests/min", l.Requests)
 	add(l.Tokens > 0, "%d tokens/min", l.Tokens)
 	add(l.Running > 0, "%d at once", l.Running)
-	add(l.Cost > 0, "%.6g/day", l.Cost)
+	add(l.Cost > 0, "%s/day", excerpt.Number(l.Cost))
 	add(len(list) == 0, "-")
 	add(l.Trial, "trial")
 	return strings.Join(list, ", ")

@@ -48,7 +48,27 @@ func TestKeysCommands(t *testing.T) {
 	if list := keys(exitOK, "list").out; !strings.Contains(list, "revoked 2") || !strings.Contains(list, "60 requests/min, 5/day, trial") {
 		t.Error(list)
 	}
+	for _, args := range [][]string{{"create", "x", "--requests", "0"}, {"create", "x", "--tokens=-1"}, {"create", "x", "--runs", "0"}, {"create", "x", "--cost", "0"}} {
+		if o := keys(exitUsage, args...); !strings.Contains(o.err, strings.SplitN(args[2], "=", 2)[0]) || !strings.Contains(o.err, "leave it out") {
+			t.Errorf("%v: %s", args, o.err)
+		}
+	}
+	keys(exitOK, "create", "cheap", "--cost", "0.000001")
+	if list := keys(exitOK, "list").out; !strings.Contains(list, "0.000001/day") {
+		t.Error(list)
+	}
+	missing := filepath.Join(t.TempDir(), "nosuch")
+	for _, args := range [][]string{{"keys", "list", "--keys", missing}, {"usage", "--usage", missing}} {
+		if o := programEnv(t, env, args...); o.code != exitUsage || !strings.Contains(o.err, "nosuch") {
+			t.Errorf("%v: exit code %d: %s%s", args, o.code, o.out, o.err)
+		}
+	}
 	agent := write(t, filepath.Join(t.TempDir(), "it.md"), "<config model=\"rehearsal\"/>\n")
+	for _, flag := range []string{"--max-runs", "--max-connections", "--max-body"} {
+		if o := programEnv(t, env, "serve", agent, flag, "0", "--check"); o.code != exitUsage || !strings.Contains(o.err, flag+" 0") {
+			t.Errorf("%s: exit code %d: %s", flag, o.code, o.err)
+		}
+	}
 	if o := programEnv(t, env, "serve", agent, "--owner", "me", "--listen", "127.0.0.1:0"); o.code != exitUsage || !strings.Contains(o.err, "their project owns the sessions: leave --owner out") {
 		t.Error(o.code, o.err)
 	}

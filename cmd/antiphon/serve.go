@@ -37,6 +37,7 @@ type serveCommand struct {
 	Work        string        `enum:"here,queue" default:"here" placeholder:"here|queue" help:"Who runs the agents: here, this server, or queue, workers over the same store (see antiphon work). The default is here."`
 	KeepStreams time.Duration `name:"keep-streams" placeholder:"TIME" help:"How long after its last event the stream of a background response of an agent can be read again; the default is 1h."`
 	Drain       time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
+	DrainDelay  time.Duration `name:"drain-delay" default:"0s" placeholder:"TIME" help:"When the server is told to end: how long it first takes requests as before, while /readyz says 503, so that load balancers notice it."`
 }
 
 // workQueue is the value of --work with which workers run the agents.
@@ -90,7 +91,7 @@ Examples:
 
 // Run serves until ctx is done.
 func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
-	if c.Drain < 0 || c.KeepStreams < 0 {
+	if c.Drain < 0 || c.DrainDelay < 0 || c.KeepStreams < 0 {
 		return usage(errors.New("limits and times cannot be negative"))
 	}
 	if c.take(); len(c.Files) == 0 && len(c.Upstream) == 0 {
@@ -164,7 +165,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		}
 		fmt.Fprintln(std.err, "antiphon: workers run the agents: antiphon work --agents DIR, with the same --store, starts one")
 	}
-	s.store = in
+	s.store, s.given = in, isActivated(env)
 	if s.agents != nil {
 		s.agents.Store = in
 	}

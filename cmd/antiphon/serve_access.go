@@ -12,6 +12,7 @@ import (
 	"log"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,6 +61,17 @@ type ledgerFlag struct {
 	Ledger string `name:"usage" placeholder:"FOLDER" help:"The folder where usage is recorded. The default is in the user's data folder."`
 }
 
+// there returns an error if the folder or the file of a flag does not exist. A mistyped name would otherwise look empty.
+func there(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(path); err != nil {
+		return usage(fmt.Errorf("%s: %w", flag, err))
+	}
+	return nil
+}
+
 func (f *ledgerFlag) ledger(env environment) (*access.Ledger, error) {
 	folder := f.Ledger
 	if folder == "" {
@@ -87,14 +99,22 @@ type accessFlags struct {
 	Origins  []string `group:"clients" name:"cors-origin" placeholder:"ORIGIN" help:"Pages of this origin, such as https://app.example, may use the server in a browser; the default is none. May be repeated. Pages need a key as other clients do."`
 	Base     string   `group:"clients" name:"base-path" placeholder:"PATH" help:"Serve everything below this path, such as /antiphon, for a proxy with other services."`
 	Log      string   `group:"clients" enum:"off,text,json" default:"off" help:"Log each request on standard error, without contents: off, text or json."`
-	MaxRuns  int      `group:"clients" name:"max-runs" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
-	MaxConns int      `group:"clients" name:"max-connections" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
-	MaxBody  int64    `group:"clients" name:"max-body" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
+	MaxRuns  int      `group:"clients" name:"max-runs" default:"256" placeholder:"N" help:"Make at most N responses at once; the default is 256. Others are refused with 503."`
+	MaxConns int      `group:"clients" name:"max-connections" default:"4096" placeholder:"N" help:"Keep at most N connections; the default is 4096. Another one closes the one that has waited longest."`
+	MaxBody  int64    `group:"clients" name:"max-body" default:"67108864" placeholder:"BYTES" help:"The largest request; the default is 64 MiB."`
 	Webhook  string   `group:"clients" placeholder:"URL" help:"Send an event to URL when a background response has ended, and when a call needs approval. The variable ANTIPHON_WEBHOOK_SECRET has the secret that signs it."`
 }
 
 // check returns an error for flags that cannot be meant.
 func (c *accessFlags) check() error {
+	for _, limit := range []struct {
+		name string
+		n    int64
+	}{{"--max-runs", int64(c.MaxRuns)}, {"--max-connections", int64(c.MaxConns)}, {"--max-body", c.MaxBody}} {
+		if limit.n < 1 {
+			return usage(fmt.Errorf("%s %d: it must be at least 1; leave it out for the default", limit.name, limit.n))
+		}
+	}
 	if err := access.CheckBase(c.Base); err != nil {
 		return usage(fmt.Errorf("--base-path: %w", err))
 	}
@@ -211,6 +231,7 @@ type serving struct {
 	errors    *log.Logger
 	guard     *access.Guard
 	ledger    *access.Ledger
+	given     bool       // systemd opened the socket: what connects to it waits for the next server
 	audit     *audit.Log // nil if there is none
 	live      sessions.Live
 
@@ -351,15 +372,19 @@ func (s *serving) record(u access.Use) {
 }
 
 // began notes what a response may use, in case the program is killed before it ends.
-func (s *serving) began(u access.Use) (ended func()) {
+func (s *serving) began(u access.Use) (ended func(access.Use)) {
 	end, err := s.ledger.Begin(u)
 	if err != nil {
 		s.errors.Printf("the usage of a response is not recorded if this program is killed: %v", err)
-		return func() {}
+		return func(u access.Use) {
+			if !u.At.IsZero() {
+				s.record(u)
+			}
+		}
 	}
-	return func() {
-		if err := end(); err != nil {
-			s.errors.Printf("the usage of a response may be recorded twice: %v", err)
+	return func(u access.Use) {
+		if err := end(u); err != nil {
+			s.errors.Printf("the usage of a response is recorded when this server starts again, as an estimate: %v", err)
 		}
 	}
 }
@@ -377,6 +402,12 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 	until, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	s.until = until
+	s.guard.Linger, s.guard.CloseFirst = s.DrainDelay, s.given
+	if s.DrainDelay > 0 {
+		defer context.AfterFunc(ctx, func() {
+			s.errors.Printf("ending: takes requests for %s more, while /readyz says 503; a second signal ends at once", s.DrainDelay)
+		})()
+	}
 	err := s.guard.Serve(ctx, l, func() {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
 		defer stop()

@@ -124,7 +124,7 @@ const firstSocket = 3
 // activated returns the socket that systemd has opened for this process, or nil. It takes
 // the place of --listen.
 func activated(env environment) (net.Listener, error) {
-	if env["LISTEN_PID"] != strconv.Itoa(os.Getpid()) || env["LISTEN_FDS"] == "" {
+	if !isActivated(env) {
 		return nil, nil
 	}
 	if env["LISTEN_FDS"] != "1" {
@@ -139,6 +139,11 @@ func activated(env environment) (net.Listener, error) {
 		return nil, fmt.Errorf("the socket of systemd: %w", err)
 	}
 	return l, nil
+}
+
+// isActivated reports whether systemd has opened a socket for this process.
+func isActivated(env environment) bool {
+	return env["LISTEN_PID"] == strconv.Itoa(os.Getpid()) && env["LISTEN_FDS"] != ""
 }
 
 // unixSocket is a listener whose socket is removed when it is closed.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -398,7 +399,7 @@ func costText(cost float64) string {
 	if cost == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", cost %.6g", cost)
+	return ", cost " + excerpt.Number(cost)
 }
 
 // spentText describes a usage.

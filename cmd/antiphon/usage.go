@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/server/access"
 )
@@ -56,30 +57,28 @@ func (c *usageCommand) Run(std stdio, env environment) error {
 	if err != nil {
 		return err
 	}
+	if err := there("--usage", c.Ledger); err != nil {
+		return err
+	}
 	ledger, err := c.ledger(env)
 	if err != nil {
 		return err
-	}
-	if err := ledger.Recover(); err != nil {
-		fmt.Fprintf(std.err, "antiphon: warning: what killed servers used is not counted: %v\n", err)
 	}
 	sums := map[string]*spent{}
 	for u, err := range ledger.All(since) {
 		if err != nil {
 			return err
 		}
-		of := cmp.Or(c.of(&u), "-")
-		s := sums[of]
-		if s == nil {
-			s = &spent{Of: of}
-			sums[of] = s
+		c.add(sums, &u)
+	}
+	left, err := ledger.Left() // after the rest, so that nothing counts twice
+	if err != nil {
+		fmt.Fprintf(std.err, "antiphon: warning: what killed servers used is not counted: %v\n", err)
+	}
+	for _, u := range left {
+		if !u.At.Before(since) {
+			c.add(sums, &u)
 		}
-		s.Responses++
-		s.Tokens += u.Tokens
-		s.InputTokens += u.InputTokens
-		s.CachedTokens += u.CachedTokens
-		s.OutputTokens += u.OutputTokens
-		s.Cost += u.Cost
 	}
 	list := make([]*spent, 0, len(sums))
 	for _, s := range sums {
@@ -97,9 +96,24 @@ func (c *usageCommand) Run(std stdio, env environment) error {
 	out := tabwriter.NewWriter(std.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "%s\tRESPONSES\tTOKENS\tINPUT\tCACHED\tOUTPUT\tCOST\n", strings.ToUpper(c.By))
 	for _, s := range list {
-		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%.6g\n", show.Printable(s.Of), s.Responses, s.Tokens, s.InputTokens, s.CachedTokens, s.OutputTokens, s.Cost)
+		fmt.Fprintf(out, "%s\t%d\t%d\t%d\t%d\t%d\t%s\n", show.Printable(s.Of), s.Responses, s.Tokens, s.InputTokens, s.CachedTokens, s.OutputTokens, excerpt.Number(s.Cost))
 	}
 	return out.Flush()
+}
+
+func (c *usageCommand) add(sums map[string]*spent, u *access.Use) {
+	of := cmp.Or(c.of(u), "-")
+	s := sums[of]
+	if s == nil {
+		s = &spent{Of: of}
+		sums[of] = s
+	}
+	s.Responses++
+	s.Tokens += u.Tokens
+	s.InputTokens += u.InputTokens
+	s.CachedTokens += u.CachedTokens
+	s.OutputTokens += u.OutputTokens
+	s.Cost += u.Cost
 }
 
 // of returns what a line is summed by.

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -270,7 +271,7 @@ func UsedText(all, nested agent.Usage, own Tokens) string {
 		text += ")"
 	}
 	if all.Cost > 0 {
-		text += fmt.Sprintf(", cost %.6g", all.Cost)
+		text += ", cost " + excerpt.Number(all.Cost)
 	}
 	return text
 }

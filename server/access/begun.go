@@ -4,18 +4,17 @@
 package access
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -37,12 +36,10 @@ const (
 // begun is the file of a process with the responses that have begun and not ended. It is locked as long as
 // the process lives, so that others can tell what a killed process left.
 type begun struct {
-	path string
+	lines
 	lock *filelock.Lock
-	file *os.File // nil if it must be opened
-	size int      // of the file
-	most int      // from which it is written anew
-	last int64    // number
+	most int   // the size from which it is written anew
+	last int64 // number
 	open map[int64]begunLine
 }
 
@@ -52,9 +49,10 @@ type begunLine struct {
 	Use    *Use  `json:"use,omitzero"`
 }
 
-// Begin notes that a response has begun, and what it may use. If the process ends before end is called, a
-// later [Ledger.Recover] adds u. end may be called after [Ledger.Close].
-func (l *Ledger) Begin(u Use) (end func() error, err error) {
+// Begin notes that a response has begun, and what it may use. end adds what it has used, or nothing if the Use
+// has no time. If the process ends before, or what was used cannot be added, a later [Ledger.Recover] adds u. end
+// may be called after [Ledger.Close].
+func (l *Ledger) Begin(u Use) (end func(Use) error, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.openBegun(); err != nil {
@@ -67,19 +65,32 @@ func (l *Ledger) Begin(u Use) (end func() error, err error) {
 		delete(b.open, n) // nobody ends it
 		return nil, err
 	}
-	return func() error {
+	return func(used Use) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if b.open[n].Use == nil {
 			return nil // it has ended
 		}
+		if !used.At.IsZero() {
+			if err := l.write(line{used, b.name(n)}); err != nil {
+				return err
+			}
+		}
 		err := b.write(begunLine{Number: n})
-		if l.closed && l.begun == b {
-			err = errors.Join(err, l.closeBegun())
+		if l.closed {
+			err = errors.Join(err, l.day.close())
+			if l.begun == b {
+				err = errors.Join(err, l.closeBegun())
+			}
 		}
 		return err
 	}, nil
 }
+
+// name names a line in the file of a day.
+func (b *begun) name(n int64) string { return begunName(filepath.Base(b.path), n) }
+
+func begunName(file string, n int64) string { return fmt.Sprintf("%s:%d", file, n) }
 
 // openBegun makes the file of this process. The caller must hold mu.
 func (l *Ledger) openBegun() error {
@@ -94,16 +105,12 @@ func (l *Ledger) openBegun() error {
 	if err != nil {
 		return err
 	}
-	file, err := openLines(path)
-	if err != nil {
+	b := &begun{lines: lines{path: path}, lock: lock, most: maxBegun, open: map[int64]begunLine{}}
+	if err := b.lines.open(); err != nil {
 		return errors.Join(err, lock.Release())
 	}
-	l.begun = &begun{path: path, lock: lock, file: file, most: maxBegun, open: map[int64]begunLine{}}
+	l.begun = b
 	return nil
-}
-
-func openLines(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
 // write writes a line. A file that has grown, or to which a line could not be written, begins anew with the
@@ -114,32 +121,13 @@ func (b *begun) write(one begunLine) error {
 	} else {
 		delete(b.open, one.Number)
 	}
-	var start []byte
-	if b.size > b.most {
-		if b.anew() == nil {
-			return nil
-		}
-		start = []byte{'\n'} // it grows on, perhaps after a part of a line
+	if b.size > b.most && b.anew() == nil {
+		return nil
 	}
-	err := b.line(start, one)
+	err := b.add(one) // it grows on if it cannot be written anew
 	if err != nil {
 		b.size = b.most + 1
 	}
-	return err
-}
-
-func (b *begun) line(start []byte, one begunLine) (err error) {
-	text, err := json.Marshal(one)
-	if err != nil {
-		return err
-	}
-	if b.file == nil {
-		if b.file, err = openLines(b.path); err != nil {
-			return err
-		}
-	}
-	n, err := b.file.Write(append(append(start, text...), '\n'))
-	b.size += n
 	return err
 }
 
@@ -156,21 +144,13 @@ func (b *begun) anew() error {
 	other := b.path + newSuffix
 	err := os.WriteFile(other, text, 0o600)
 	if err == nil {
-		err = errors.Join(b.closeFile(), os.Rename(other, b.path)) // Windows renames no open file
+		err = errors.Join(b.close(), os.Rename(other, b.path)) // Windows renames no open file
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(other))
 	}
 	b.size, b.most = len(text), maxBegun+2*len(text)
 	return nil
-}
-
-func (b *begun) closeFile() error {
-	file := b.file
-	if b.file = nil; file == nil {
-		return nil
-	}
-	return file.Close()
 }
 
 // closeBegun ends the file of this process, unless a response in it has not ended yet. The caller must hold mu.
@@ -180,7 +160,7 @@ func (l *Ledger) closeBegun() error {
 		return nil
 	}
 	l.begun = nil
-	return errors.Join(b.closeFile(), gone(os.Remove(b.path)), b.lock.Release())
+	return errors.Join(b.close(), gone(os.Remove(b.path)), b.lock.Release())
 }
 
 // gone returns an error about removing a file, or nil if it is not there.
@@ -194,6 +174,49 @@ func gone(err error) error {
 // Recover adds what responses may have used that had begun in processes which ended before them, with
 // [StatusInterrupted]. Several processes may call it at once.
 func (l *Ledger) Recover() error {
+	return l.eachProcess(func(name, path string) error {
+		lock, err := filelock.TakeWithin(context.Background(), path+lockSuffix, 0)
+		if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) {
+			return nil // it lives
+		}
+		if err != nil {
+			return err
+		}
+		left, err := l.leftBy(name, path)
+		for _, one := range left {
+			if err == nil {
+				err = l.add(one)
+			}
+		}
+		if err == nil {
+			err = errors.Join(gone(os.Remove(path+newSuffix)), gone(os.Remove(path)))
+		}
+		return errors.Join(err, lock.Release())
+	})
+}
+
+// Left returns what Recover would add. It writes nothing, so that another user than that of the server can
+// call it. Read [Ledger.All] before: then what is recovered meanwhile does not count twice.
+func (l *Ledger) Left() (left []Use, err error) {
+	err = l.eachProcess(func(name, path string) error {
+		lock, err := filelock.TakeFile(path + lockSuffix)
+		if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) {
+			return nil
+		}
+		if gone(err) != nil {
+			return err
+		}
+		list, err := l.leftBy(name, path)
+		for _, one := range list {
+			left = append(left, one.Use)
+		}
+		return errors.Join(err, lock.Release())
+	})
+	return left, err
+}
+
+// eachProcess calls f with the name and the path of each file of a process, whether the file is there or not.
+func (l *Ledger) eachProcess(f func(name, path string) error) error {
 	list, err := os.ReadDir(l.folder)
 	if errors.Is(err, fs.ErrNotExist) || l.folder == "" {
 		return nil
@@ -210,96 +233,58 @@ func (l *Ledger) Recover() error {
 			continue
 		}
 		last = name
-		if err := l.recover(name); err != nil {
+		if err := f(name, filepath.Join(l.folder, name)); err != nil {
 			problem = errors.Join(problem, fmt.Errorf("%s: %w", name, err)) // it hides no other
 		}
 	}
 	return problem
 }
 
-// recover adds what one process left, unless it lives.
-func (l *Ledger) recover(name string) error {
-	path := filepath.Join(l.folder, name)
-	lock, err := filelock.TakeWithin(context.Background(), path+lockSuffix, 0)
-	if busy := (*filelock.BusyError)(nil); errors.As(err, &busy) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	err = l.addLeft(name, path)
-	if err == nil {
-		err = errors.Join(gone(os.Remove(path+newSuffix)), gone(os.Remove(path)))
-	}
-	return errors.Join(err, lock.Release())
-}
-
-// addLeft adds what is left in a file, but not what an earlier call has added that could not finish.
-func (l *Ledger) addLeft(name, path string) error {
-	left, err := leftIn(path)
-	if err != nil {
-		return gone(err) // another process was first
-	}
-	added := map[string]map[string]bool{} // by day
-	for _, one := range left {
-		day, id := dateOf(*one.Use), fmt.Sprintf("%s:%d", name, one.Number)
-		if added[day] == nil {
-			if added[day], err = l.addedOn(day); err != nil {
-				return err
-			}
-		}
-		if added[day][id] {
-			continue
-		}
-		if err := l.add(line{*one.Use, id}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// addedOn returns which lines of files of processes were added on a day.
-func (l *Ledger) addedOn(day string) (map[string]bool, error) {
-	var problem error
-	added := map[string]bool{}
-	l.each(day+daySuffix, func(one line, err error) bool {
-		if problem = gone(err); one.Begun != "" {
-			added[one.Begun] = true
-		}
-		return err == nil
-	})
-	return added, problem
-}
-
-// leftIn returns the responses of a file that have not ended, in their order. The last line may be cut.
-func leftIn(path string) ([]begunLine, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	open := map[int64]begunLine{}
-	for in := bufio.NewReader(f); ; {
-		text, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		var one begunLine
+// leftBy returns what is left in a file of a process, but not what was added already: by the process, which was
+// killed before it could say so, or by an earlier call that could not finish.
+func (l *Ledger) leftBy(name, path string) (left []line, err error) {
+	open := map[int64]Use{}
+	eachLine(path, func(one begunLine, problem error) bool {
 		switch {
-		case json.Unmarshal(text, &one) != nil:
+		case problem != nil:
+			err = gone(problem) // another process was first
 		case one.Use == nil:
 			delete(open, one.Number)
 		default:
 			one.Use.Status = StatusInterrupted
-			open[one.Number] = one
+			open[one.Number] = *one.Use
+		}
+		return err == nil
+	})
+	if err != nil || len(open) == 0 {
+		return nil, err
+	}
+	first := time.Now()
+	for _, u := range open {
+		if u.At.Before(first) {
+			first = u.At
 		}
 	}
-	var left []begunLine
+	added, err := l.addedSince(first)
+	if err != nil {
+		return nil, err
+	}
 	for _, n := range slices.Sorted(maps.Keys(open)) {
-		left = append(left, open[n])
+		if id := begunName(name, n); !added[id] {
+			left = append(left, line{open[n], id})
+		}
 	}
 	return left, nil
+}
+
+// addedSince returns which lines of files of processes were added since a day.
+func (l *Ledger) addedSince(day time.Time) (added map[string]bool, err error) {
+	added = map[string]bool{}
+	l.eachDay(day, func(one line, problem error) bool {
+		if err = problem; one.Begun != "" {
+			added[one.Begun] = true
+		}
+		return err == nil
+	})
+	return added, err
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func TestRecover(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return end
+		return func() error { return end(access.Use{}) }
 	}
 	long := begin(1)
 	for range 20_000 {
@@ -216,7 +217,7 @@ func TestBeginWithoutNewFile(t *testing.T) {
 			begin := func() error {
 				end, err := l.Begin(use)
 				if err == nil {
-					ends = append(ends, end)
+					ends = append(ends, func() error { return end(access.Use{}) })
 				}
 				return err
 			}
@@ -275,5 +276,93 @@ func TestBeginWithoutNewFile(t *testing.T) {
 				t.Errorf("%q are left, %v", names, err)
 			}
 		})
+	}
+}
+
+// A process that is killed after it has added what a response used, and before it notes the end, leaves nothing
+// that counts again, also on a later day.
+func TestRecoverAfterAdd(t *testing.T) {
+	for _, ended := range []time.Time{time.Now(), time.Now().Add(49 * time.Hour)} {
+		folder := t.TempDir()
+		l := access.OpenLedger(folder)
+		end, err := l.Begin(access.Use{At: time.Now(), Tokens: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, err := filepath.Glob(folder + "/begun-*.jsonl")
+		if err != nil || len(names) != 1 {
+			t.Fatal(names, err)
+		}
+		text, err := os.ReadFile(names[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(end(access.Use{At: ended, Tokens: 7, Status: "completed"}), l.Close(), os.WriteFile(names[0], text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := l.Left(); err != nil || len(left) > 0 {
+			t.Errorf("left: %v, %v", left, err)
+		}
+		if err := l.Recover(); err != nil {
+			t.Error(err)
+		}
+		if tokens, n := summed(t, l); tokens != 7 || n != 0 {
+			t.Errorf("%d tokens, %d interrupted", tokens, n)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What a killed process left can be read without writing anything. What a living one makes is not left.
+func TestLeft(t *testing.T) {
+	folder := t.TempDir()
+	killed(t, folder, access.Use{At: time.Now(), Tokens: 5}, access.Use{At: time.Now(), Tokens: 6})
+	l := access.OpenLedger(folder)
+	end, err := l.Begin(access.Use{At: time.Now(), Tokens: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := filepath.Glob(folder + "/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := access.OpenLedger(folder).Left()
+	if err != nil || len(left) != 2 || left[0].Tokens != 5 || left[1].Tokens != 6 || left[0].Status != access.StatusInterrupted {
+		t.Errorf("%v, %v", left, err)
+	}
+	after, err := filepath.Glob(folder + "/*")
+	if err != nil || !slices.Equal(before, after) {
+		t.Errorf("%q became %q, %v", before, after, err)
+	}
+	if err := errors.Join(end(access.Use{}), l.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// What cannot be added when a response ends is not lost: it counts as the estimate later.
+func TestEndNotAdded(t *testing.T) {
+	folder, now := t.TempDir(), time.Now()
+	blocked := filepath.Join(folder, now.UTC().Format(time.DateOnly)+".jsonl")
+	l := access.OpenLedger(folder)
+	end, err := l.Begin(access.Use{At: now, Tokens: 100})
+	if err == nil {
+		err = os.Mkdir(blocked, 0o700)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := end(access.Use{At: now, Tokens: 7}); err == nil {
+		t.Error("a line was added to a folder")
+	}
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(end(access.Use{At: now, Tokens: 7}), l.Close()); err != nil { // once more
+		t.Error(err)
+	}
+	if tokens, n := summed(t, l); tokens != 7 || n != 0 {
+		t.Errorf("%d tokens, %d interrupted", tokens, n)
 	}
 }

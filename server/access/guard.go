@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/antiphon-go/antiphon/server"
@@ -55,6 +56,12 @@ type Guard struct {
 	Metrics http.Handler
 	// Ready reports why the server cannot serve now, for GET /readyz. Nil means that it can.
 	Ready func(ctx context.Context) error
+	// Linger is how long [Guard.Serve] takes requests after its context is done, while GET /readyz says 503: as long as
+	// load balancers need to notice it.
+	Linger time.Duration
+	// CloseFirst makes Serve close its listener before it waits for running responses. It is for a socket whose
+	// connections wait for the next process, such as that of systemd.
+	CloseFirst bool
 	// Log receives one record for each request, and for what the limits of a trial would
 	// have refused: ids, names and numbers, and never contents or keys. It may be nil.
 	Log *slog.Logger
@@ -64,20 +71,21 @@ type Guard struct {
 	// Record receives the usage of each response. It may be nil.
 	Record func(Use)
 	// Began, unless nil, is told of each response that begins, with an estimate of what it may use. The result
-	// is called when the response has ended, after Record. So what a killed process left can be counted: see
+	// is called when the response has ended, in place of Record. If there is nothing to record, because the backend
+	// refused the request, its Use has no time. So what a killed process left can be counted: see
 	// [Ledger.Begin]. It is not called for responses that another server goes on with, and counts.
-	Began func(Use) (ended func())
+	Began func(Use) (ended func(Use))
 	// Now is the clock of limits and expiry. Nil means time.Now.
 	Now func() time.Time
 
 	accounts accounts
 	counts   counts
 	sockets  sockets
+	ends     atomic.Int32 // the step in which Serve ends
 
 	mu       sync.Mutex
 	projects map[string]*server.Server
 	required bool // a key was seen: a file that is removed opens nothing
-	draining bool
 }
 
 // Use is what a response has used.
@@ -162,7 +170,11 @@ func (g *Guard) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	end, wrong := g.counts.enter(g.Bounds.requests())
-	if wrong == nil {
+	if wrong == nil && g.ends.Load() == refusing && r.URL.Path != "/metrics" {
+		end()
+		w.Header().Set("Connection", "close")
+		wrong = errEnding()
+	} else if wrong == nil {
 		defer end()
 		wrong = req.serve(r)
 	}
@@ -439,7 +451,7 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 		use.Key, use.KeyID = held.key.Name, held.key.ID
 		est.tokens, est.cost = max(est.tokens, held.tokens), max(est.cost, held.cost)
 	}
-	ended := func() {}
+	var ended func(Use)
 	if g.Began != nil && !r.Resumed {
 		u := use
 		u.At, u.InputTokens, u.Tokens, u.Cost = g.now().UTC(), est.least, int64(est.tokens), est.cost
@@ -452,8 +464,14 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 		if held != nil {
 			u.Tokens = g.accounts.settle(held, o, g.now())
 		}
-		g.record(&u, o)
-		ended()
+		if counted := g.count(&u, o); ended == nil && counted {
+			g.record(u)
+		} else if ended != nil {
+			if !counted {
+				u.At = time.Time{}
+			}
+			ended(u)
+		}
 	}, nil
 }
 
@@ -469,14 +487,16 @@ func (g *Guard) goesOn(project string, caller server.Caller, r *server.Request) 
 		if caller.KeyID != "" && o.ID != "" {
 			g.accounts.spent(caller.KeyID, o.Cost, 1, g.now())
 		}
-		g.record(&Use{Project: project, Key: caller.Key, KeyID: caller.KeyID, Agent: model}, o)
+		if u := (Use{Project: project, Key: caller.Key, KeyID: caller.KeyID, Agent: model}); g.count(&u, o) {
+			g.record(u)
+		}
 	}
 }
 
-// record tells what a response has used. There is none if the backend refused the request.
-func (g *Guard) record(u *Use, o server.Outcome) {
+// count completes what a response has used, and counts it. There is nothing if the backend refused the request.
+func (g *Guard) count(u *Use, o server.Outcome) bool {
 	if o.ID == "" && o.Usage == nil {
-		return
+		return false
 	}
 	u.At, u.Model, u.Response, u.Status, u.Cost = g.now().UTC(), o.Model, o.ID, o.Status, o.Cost
 	if o.Usage != nil {
@@ -484,8 +504,12 @@ func (g *Guard) record(u *Use, o server.Outcome) {
 		u.Tokens = max(u.Tokens, o.Usage.TotalTokens)
 	}
 	g.counts.used(u)
+	return true
+}
+
+func (g *Guard) record(u Use) {
 	if g.Record != nil {
-		g.Record(*u)
+		g.Record(u)
 	}
 }
 
@@ -540,10 +564,7 @@ func (req *request) reserve(est reservation) (*reservation, error) {
 
 // readyz tells a load balancer whether to send requests here.
 func (g *Guard) readyz(w http.ResponseWriter, r *http.Request) {
-	g.mu.Lock()
-	draining := g.draining
-	g.mu.Unlock()
-	if draining {
+	if g.ends.Load() != 0 {
 		http.Error(w, "the server stops", http.StatusServiceUnavailable)
 		return
 	}
@@ -557,6 +578,17 @@ func (g *Guard) readyz(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	fmt.Fprintln(w, "ok")
+}
+
+// The steps in which a server ends, after 0.
+const (
+	notReady = iota + 1 // it serves, and tells load balancers to send nothing more
+	refusing            // it waits for running responses
+)
+
+func errEnding() *server.Error {
+	return &server.Error{Status: http.StatusServiceUnavailable, Type: "server_error", Code: "server_ending", Header: http.Header{"Retry-After": {"1"}},
+		Message: "This server is ending and takes no more requests. Please ask again in a few seconds."}
 }
 
 // readyTime bounds the question whether the store answers.

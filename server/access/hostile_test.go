@@ -18,7 +18,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -439,27 +438,94 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// While the server ends, it is not ready.
-func TestReadyDrains(t *testing.T) {
-	g := &access.Guard{Server: func(string) (*server.Server, error) { return &server.Server{Backend: server.BackendFunc(echo)}, nil }}
-	l, err := net.Listen("unix", filepath.Join(short(t), "s"))
+// ending serves on a Unix socket until its context is done. send asks for a path; the status is 0 if nobody listens.
+func ending(t *testing.T, g *access.Guard, drain func(send func(method, path string) (int, string))) (l net.Listener, send func(method, path string) (int, string), end func() error) {
+	t.Helper()
+	g.Server = func(string) (*server.Server, error) { return &server.Server{Backend: server.BackendFunc(echo)}, nil }
+	path := filepath.Join(short(t), "s")
+	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	send = func(method, path string) (int, string) {
+		r, err := http.NewRequestWithContext(context.Background(), method, "http://localhost"+path, strings.NewReader(`{"model":"m","input":"x"}`))
+		if err != nil {
+			t.Error(err)
+			return 0, ""
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return 0, err.Error()
+		}
+		return resp.StatusCode, string(text)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	done := make(chan error, 1)
+	go func() { done <- g.Serve(ctx, l, func() { drain(send) }) }()
+	if status, text := send("POST", "/v1/responses"); status != http.StatusOK {
+		t.Errorf("before the end: %d %s", status, text)
+	}
+	return l, send, func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// While the server waits for responses, it says so to load balancers, and refuses requests.
+func TestReadyDrains(t *testing.T) {
 	drained := false
-	err = g.Serve(ctx, l, func() {
+	_, _, end := ending(t, new(access.Guard), func(send func(method, path string) (int, string)) {
 		drained = true
-		answer := httptest.NewRecorder()
-		g.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "stops") {
-			t.Errorf("%d %s", answer.Code, answer.Body)
+		for asked, want := range map[string]string{
+			"GET /readyz": "503 the server stops", "GET /healthz": "200 ok", "POST /v1/responses": "503 server_ending", "GET /v1/models": "503 server_ending",
+		} {
+			method, path, _ := strings.Cut(asked, " ")
+			code, said, _ := strings.Cut(want, " ")
+			if status, text := send(method, path); fmt.Sprint(status) != code || !strings.Contains(text, said) {
+				t.Errorf("%s: %d %s", asked, status, text)
+			}
 		}
 	})
-	if err != nil || !drained {
+	if err := end(); err != nil || !drained {
 		t.Error(err, drained)
 	}
+}
+
+// A socket whose connections wait for the next server is closed before the server waits for responses.
+func TestCloseFirst(t *testing.T) {
+	_, _, end := ending(t, &access.Guard{CloseFirst: true}, func(send func(method, path string) (int, string)) {
+		for status := 1; status != 0; {
+			status, _ = send("GET", "/healthz")
+		}
+	})
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that lingers takes requests, and says to load balancers that none should come.
+func TestLinger(t *testing.T) {
+	l, send, end := ending(t, &access.Guard{Linger: time.Hour}, func(func(method, path string) (int, string)) {})
+	ended := make(chan error)
+	go func() { ended <- end() }()
+	for status := 0; status != http.StatusServiceUnavailable; {
+		status, _ = send("GET", "/readyz")
+	}
+	if status, text := send("POST", "/v1/responses"); status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+	if err := l.Close(); err != nil { // it does not linger for ever
+		t.Error(err)
+	}
+	<-ended
 }
 
 // short returns a folder whose name is short enough for sockets.

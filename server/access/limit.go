@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antiphon-go/antiphon/internal/excerpt"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
@@ -125,7 +126,7 @@ func (a *accounts) reserve(key *Key, est reservation, now time.Time) (*reservati
 	}
 	var over []*exceeded
 	if l.Running > 0 && acc.running >= l.Running {
-		over = append(over, &exceeded{"running", fmt.Sprintf("Rate limit reached for the key %s: %d responses at once. It frees when one of them ends.", key.Name, l.Running), time.Second, false})
+		over = append(over, &exceeded{"running", fmt.Sprintf("Rate limit reached for the key %s: %s at once. It frees when one ends.", key.Name, responses(l.Running)), time.Second, false})
 	}
 	if l.Tokens > 0 {
 		r.tokens = math.Min(r.tokens, float64(l.Tokens)) // it would never be admitted; what it uses counts all the same
@@ -136,7 +137,7 @@ func (a *accounts) reserve(key *Key, est reservation, now time.Time) (*reservati
 	}
 	if spent := acc.cost + acc.reserved; l.Cost > 0 && (spent >= l.Cost || spent > 0 && spent+r.cost > l.Cost) {
 		tomorrow := time.Unix((dayOf(now)+1)*int64(24*time.Hour/time.Second), 0)
-		over = append(over, &exceeded{"cost", fmt.Sprintf("The key %s has used or reserved %.6g of its %.6g a day.", key.Name, spent, l.Cost), tomorrow.Sub(now), true})
+		over = append(over, &exceeded{"cost", fmt.Sprintf("The key %s has used or reserved %s of its %s a day.", key.Name, excerpt.Number(spent), excerpt.Number(l.Cost)), tomorrow.Sub(now), true})
 	}
 	switch {
 	case len(over) > 0 && !l.Trial:
@@ -222,4 +223,11 @@ func (e *exceeded) refusal() *server.Error {
 // retryAfter returns the header with whole seconds, rounded up.
 func retryAfter(wait time.Duration) http.Header {
 	return http.Header{"Retry-After": {strconv.FormatInt(max(1, int64(math.Ceil(wait.Seconds()))), 10)}}
+}
+
+func responses(n int64) string {
+	if n == 1 {
+		return "1 response"
+	}
+	return fmt.Sprintf("%d responses", n)
 }

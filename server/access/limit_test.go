@@ -114,7 +114,7 @@ func TestLimitsAfterCancel(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	<-begun
-	w.refused("a", "running", "1 responses at once")
+	w.refused("a", "running", "1 response at once")
 	cancel()
 	if u := <-w.uses; u.Key != "a" || u.Project != "p" || u.Status != "cancelled" || u.Tokens != 80 || u.Cost != 2 || u.OutputTokens != 20 {
 		t.Errorf("%+v", u)

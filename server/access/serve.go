@@ -29,9 +29,9 @@ const (
 	idleTime = 2 * time.Minute
 )
 
-// Serve serves on a listener, which it closes, until ctx is done. Then it accepts no
-// more connections, calls drain, which ends the running responses, and returns when
-// clients have read them, or a few seconds later. drain may be nil.
+// Serve serves on a listener, which it closes, until ctx is done, and for g.Linger after it. Then it calls drain,
+// which ends the running responses, and returns when clients have read them, or a few seconds later. Meanwhile it
+// refuses requests with 503 or, with g.CloseFirst, connections. drain may be nil.
 //
 // Without keys the address must be loopback or a Unix socket, and on loopback the Host of
 // a request too (rules V6 and V7 in docs/rules.md).
@@ -73,9 +73,18 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 		return err
 	case <-ctx.Done():
 	}
-	g.mu.Lock()
-	g.draining = true
-	g.mu.Unlock()
+	g.ends.Store(notReady)
+	if g.Linger > 0 {
+		select {
+		case <-time.After(g.Linger):
+		case err := <-failed:
+			failed <- err // below
+		}
+	}
+	g.ends.Store(refusing)
+	if drain != nil && !g.CloseFirst {
+		drain()
+	}
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	closed := make(chan struct{})
@@ -83,7 +92,7 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 		defer close(closed)
 		_ = s.Shutdown(last) // what is left is closed below
 	}()
-	if drain != nil {
+	if drain != nil && g.CloseFirst {
 		drain()
 	}
 	cancel() // ends WebSockets and requests that are not about responses
