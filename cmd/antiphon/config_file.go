@@ -107,7 +107,11 @@ func parseConfig(path string, text []byte, command *kong.Node) (map[string]any, 
 			return nil, bad(name+" is in quotes", "a value goes to the end of its line, without quotes")
 		}
 		if err := tryFlag(f, value); err != nil {
-			return nil, bad(name+": "+err.Error(), hintOf(f))
+			hint := hintOf(f)
+			if strings.Contains(value, " #") {
+				hint = "a comment needs a line of its own"
+			}
+			return nil, bad(name+": "+err.Error(), hint)
 		}
 		if f.Target.Kind() != reflect.Slice {
 			if said[name] != nil {

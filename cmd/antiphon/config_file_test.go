@@ -84,6 +84,7 @@ func TestConfigFileRefuses(t *testing.T) {
 		"help = true":                     {":1:1:", "is for the command line"},
 		"listen =":                        {":1:1:", "listen is empty"},
 		`listen = "127.0.0.1:9"`:          {":1:1:", "without quotes"},
+		"max-runs = 1 # c":                {":1:1:", "a comment needs a line of its own"},
 		"max-runs = many":                 {":1:1:", `"many" is not a whole number`, "--max-runs: Make at most N responses"},
 		"drain-time = soon":               {":1:1:", `"soon" is not a time`},
 		"trust = perhaps":                 {":1:1:", "trust"},
@@ -114,6 +115,15 @@ func TestConfigFileRefuses(t *testing.T) {
 	for _, path := range bad {
 		if o := programEnv(t, nil, "serve", "--config", path); o.code != exitUsage || !strings.Contains(o.err, "--config") {
 			t.Errorf("%s: exit code %d, %s", path, o.code, o.err)
+		}
+	}
+}
+
+// A URL that names its API and an --api that names another one are refused.
+func TestUpstreamOfTwoAPIs(t *testing.T) {
+	for url, api := range map[string]string{"http://127.0.0.1:9/v1/responses": "chat", "http://127.0.0.1:9/v1/chat/completions/": "responses"} {
+		if o := programEnv(t, nil, "serve", "--upstream", url, "--api", api, "--check"); o.code != exitUsage || !strings.Contains(o.err, "leave --api out") {
+			t.Errorf("%s, %s: exit code %d: %s%s", url, api, o.code, o.out, o.err)
 		}
 	}
 }

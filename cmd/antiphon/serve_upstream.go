@@ -45,14 +45,17 @@ func (c *upstreamFlags) upstreams(at *endpointFlags, table *endpoint.Table, env 
 		models, address := splitUpstream(given)
 		e := at.endpoint(table)
 		e.Model, e.BaseURL, e.Rehearsal, e.Transport = "", address, false, ""
-		if trimmed := strings.TrimRight(address, "/"); e.API == "" { // the whole address says which API it is
-			switch {
-			case strings.HasSuffix(trimmed, "/chat/completions"):
-				e.API = endpoint.APIChat
-			case strings.HasSuffix(trimmed, "/responses"):
-				e.API = endpoint.APIResponses
-			}
+		said := ""
+		switch trimmed := strings.TrimRight(address, "/"); { // the whole address says which API it is
+		case strings.HasSuffix(trimmed, "/chat/completions"):
+			said = endpoint.APIChat
+		case strings.HasSuffix(trimmed, "/responses"):
+			said = endpoint.APIResponses
 		}
+		if said != "" && e.API != "" && e.API != said {
+			return nil, usage(fmt.Errorf("--upstream %s is of another API than --api %s: leave --api out, or the end of the URL", show.Visible(address), e.API))
+		}
+		e.API = cmp.Or(e.API, said)
 		for _, end := range []string{"/chat/completions", "/responses"} {
 			e.BaseURL = strings.TrimSuffix(strings.TrimRight(e.BaseURL, "/"), end)
 		}
