@@ -140,7 +140,7 @@ type ApprovalAsked struct {
 	// Rules are the rules that an answer could establish for later calls.
 	Rules []Rule
 	// Sandbox is the profile of the sandbox in which the call would start programs, with its
-	// hosts, or "" if it starts none.
+	// hosts, or "" if it starts none, or if the log is imported or of an earlier version.
 	Sandbox string
 }
 

@@ -50,6 +50,28 @@ func TestLiveTextIsShownOnce(t *testing.T) {
 	}
 }
 
+// A question is asked with all that it says, once, and again if the sandbox of its call is another one now.
+func TestQuestionIsAskedAsItIs(t *testing.T) {
+	t.Parallel()
+	v := &View{Show: show.NewPrinter(io.Discard, io.Discard, host.Environment{}), Info: session.Info{ID: "s"}}
+	asked := func(sandbox string) (agent.PendingApproval, bool) {
+		t.Helper()
+		if err := v.Take(agent.Recorded{Entry: session.Entry{Body: session.ApprovalAsked{CallID: "c", Number: 1, Tool: "t", Sandbox: sandbox}}}); err != nil {
+			t.Fatal(err)
+		}
+		return v.next([]agent.PendingApproval{{Session: "s", Number: 1, CallID: "c", Tool: "t", Sandbox: sandbox}})
+	}
+	if p, waits := asked("workspace"); !waits || p.Sandbox != "workspace" || p.Tool != "t" {
+		t.Errorf("%+v %v", p, waits)
+	}
+	if _, again := asked("workspace"); again {
+		t.Error("the same question is asked twice")
+	}
+	if p, waits := asked("full"); !waits || p.Sandbox != "full" {
+		t.Errorf("%+v %v", p, waits)
+	}
+}
+
 // A message whose pieces never end is shown up to a limit, and the rest with its entry. V5
 func TestLiveTextHasLimit(t *testing.T) {
 	t.Parallel()

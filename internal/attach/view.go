@@ -108,7 +108,7 @@ func (v *View) Take(ev agent.Event) error {
 			v.Show.Tell(show.Dim, "<< %s", v.Show.Short(m.Content.Display(), 1000))
 		}
 	case session.ApprovalAsked:
-		v.Asks = append(v.Asks, agent.PendingApproval{Session: v.Info.ID, Number: b.Number, CallID: b.CallID, Tool: b.Tool, Arguments: b.Arguments, Custom: b.Custom, Reason: b.Reason, Rules: b.Rules})
+		v.Asks = append(v.Asks, agent.PendingApproval{Session: v.Info.ID, Number: b.Number, CallID: b.CallID}) // see next
 	case session.Approval:
 		v.Asks = slices.DeleteFunc(v.Asks, func(p agent.PendingApproval) bool {
 			return p.CallID == b.CallID && (b.Number == 0 || b.Number == p.Number)
@@ -171,24 +171,14 @@ func (v *View) AskNext(ctx context.Context) error {
 	if len(v.Asks) == 0 {
 		return nil
 	}
-	p := v.Asks[0]
-	v.Asks = v.Asks[1:]
-	key := fmt.Sprint(p.Session, " ", p.Number)
-	if v.asked[key] {
-		return nil
-	}
 	pending, err := v.Src.Pending(ctx)
 	if err != nil {
 		return err
 	}
-	same := func(o agent.PendingApproval) bool { return o.Session == p.Session && o.Number == p.Number }
-	if !slices.ContainsFunc(pending, same) {
-		return nil // it was answered by now
+	p, waits := v.next(pending)
+	if !waits {
+		return nil
 	}
-	if v.asked == nil {
-		v.asked = map[string]bool{}
-	}
-	v.asked[key] = true
 	v.Show.EndLine()
 	d, err := Ask(ctx, v.Who, v.Src, p)
 	if errors.Is(err, ErrAnswered) {
@@ -203,6 +193,27 @@ func (v *View) AskNext(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// next takes the next question, and returns it as it is pending now. It reports false if it was answered by now, or if
+// the person was asked the same before.
+func (v *View) next(pending []agent.PendingApproval) (p agent.PendingApproval, waits bool) {
+	asks := v.Asks[0]
+	v.Asks = v.Asks[1:]
+	i := slices.IndexFunc(pending, func(o agent.PendingApproval) bool { return o.Session == asks.Session && o.Number == asks.Number })
+	if i < 0 {
+		return p, false
+	}
+	p = pending[i]
+	key := fmt.Sprintf("%s %d %q %q", p.Session, p.Number, p.Reason, p.Sandbox)
+	if v.asked[key] {
+		return p, false
+	}
+	if v.asked == nil {
+		v.asked = map[string]bool{}
+	}
+	v.asked[key] = true
+	return p, true
 }
 
 // Look finds the questions of subagents, whose logs are not watched, and reports whether
