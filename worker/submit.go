@@ -44,7 +44,7 @@ type Job struct {
 	// Place is where the session's files are. Nil means where the session's work has them, if
 	// there is any, and else nowhere in particular.
 	Place *Place
-	Due   time.Time // not before
+	Due   time.Time // not before; refused while the session runs, because the run would read the Input at once
 
 	// Upgrade goes on with the file as it is now. Otherwise, work of a session that
 	// exists goes on with the definition that it began with (rule D3 in docs/rules.md).
@@ -162,18 +162,55 @@ func (o *order) leave(ctx context.Context, in store.Store) (r Receipt, err error
 // enqueue delivers the input, if there is any, and then makes the work ready, unless it was
 // parked before.
 func (r *Receipt) enqueue(ctx context.Context, box session.Inbox, q queue.Queue, before, w queue.Work, input session.Delivery) error {
-	if len(input.Bodies) > 0 {
-		receipt, err := box.Deliver(ctx, w.Session, input)
-		if err != nil {
-			return fmt.Errorf("session %s: %w", w.Session, err)
-		}
-		r.Taken = receipt.Taken
+	if !w.Due.IsZero() && before.State != queue.Parked {
+		return r.later(ctx, box, q, before, w, input)
+	}
+	if err := r.deliver(ctx, box, w.Session, input); err != nil {
+		return err
 	}
 	if before.State == queue.Parked {
 		r.Parked = before.Reason
 		return nil
 	}
 	return q.Enqueue(ctx, w)
+}
+
+// later is enqueue for work that is not to begin before its time. A delivery wakes work that has ended or waits, so the work
+// gets its time first.
+func (r *Receipt) later(ctx context.Context, box session.Inbox, q queue.Queue, before, w queue.Work, input session.Delivery) error {
+	if err := q.Enqueue(ctx, w); err != nil { // it changes nothing while the work runs
+		return err
+	}
+	now, _, err := workOf(ctx, q, w.Session)
+	if err != nil {
+		return err
+	}
+	if now.State == queue.Running {
+		return &host.ConfigError{Err: fmt.Errorf("the work of the session %s runs now, and would read the input at once: submit it when that has ended, in another session, or without a time", w.Session)}
+	}
+	if err = r.deliver(ctx, box, w.Session, input); err == nil {
+		return nil
+	}
+	switch before.State { // nothing was said, so nothing is delayed
+	case queue.Ready:
+		err = errors.Join(err, q.Enqueue(ctx, before))
+	case queue.Done:
+		err = errors.Join(err, q.Move(ctx, now, queue.Done, before.Reason))
+	}
+	return err
+}
+
+// deliver delivers the input, if there is any.
+func (r *Receipt) deliver(ctx context.Context, box session.Inbox, id string, input session.Delivery) error {
+	if len(input.Bodies) == 0 {
+		return nil
+	}
+	receipt, err := box.Deliver(ctx, id, input)
+	if err != nil {
+		return fmt.Errorf("session %s: %w", id, err)
+	}
+	r.Taken = receipt.Taken
+	return nil
 }
 
 // parts returns what a store must be to keep work.

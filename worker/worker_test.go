@@ -1056,3 +1056,76 @@ func TestOver(t *testing.T) {
 		}
 	}
 }
+
+// What is to be read later is not read before its time, also if a worker looks between the steps of Submit, or runs the session.
+func TestSubmitLater(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, head, talk)
+	r.agree(r.work)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	r.once(r.work)
+	r.saidAre(id, "user: hello", "message: You said: hello")
+	j := r.job("2", "later")
+	j.Due = time.Now().Add(time.Hour)
+	for _, state := range []queue.State{queue.Done, queue.Ready} {
+		r.is(id, state, "")
+		looks := 0
+		var look func(string)
+		look = func(what string) {
+			if strings.HasPrefix(what, "enqueue ") || strings.HasPrefix(what, "deliver ") {
+				looks++
+				r.net = nil
+				r.once(r.work)
+				r.net = look
+			}
+		}
+		r.net = look
+		r.submit(j)
+		if r.net = nil; looks != 2 {
+			t.Errorf("%d looks", looks)
+		}
+		r.once(r.work)
+		r.saidAre(id, "user: hello", "message: You said: hello")
+		if w := r.is(id, queue.Ready, ""); w.Due.IsZero() {
+			t.Errorf("%+v", w)
+		}
+	}
+
+	// A run that is under way would read it at once. Nothing is said then.
+	w := r.row(id)
+	if err := r.store.Move(t.Context(), w, queue.Ready, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.store.Begin(t.Context(), r.row(id), "somebody"); err != nil {
+		t.Fatal(err)
+	}
+	j.Key = "3"
+	var wrong *host.ConfigError
+	if _, err := worker.Submit(t.Context(), j); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "runs now") {
+		t.Errorf("%v", err)
+	}
+	n := 0
+	for d, err := range r.store.Deliveries(t.Context(), id) {
+		if n++; err != nil || d.Key != "2" {
+			t.Error(d.Key, err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d deliveries", n)
+	}
+}
+
+// A submission that fails delays nothing.
+func TestSubmitLaterFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, head, talk)
+	id := r.submit(r.job("1", "hello")).Session.ID
+	j := r.job("1", "something else")
+	j.Due = time.Now().Add(time.Hour)
+	if _, err := worker.Submit(t.Context(), j); !errors.Is(err, session.ErrKeyUsed) {
+		t.Error(err)
+	}
+	if w := r.is(id, queue.Ready, ""); !w.Due.IsZero() {
+		t.Errorf("%+v", w)
+	}
+}
