@@ -110,7 +110,7 @@ func (h *Webhook) Send(ctx context.Context, id string, body []byte) error {
 	defer resp.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection can be used again
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the receiver answered with status %d", resp.StatusCode)
+		return fmt.Errorf("the receiver at %s answered with status %d", r.URL.Host, resp.StatusCode)
 	}
 	return nil
 }

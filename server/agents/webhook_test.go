@@ -122,7 +122,11 @@ func (w *world) allSent() {
 // Others are told to their clients alone.
 func TestWebhook(t *testing.T) {
 	to := receive(t)
-	w := serving(t, "", "again\nturn\n  say Yes.\n", to.to)
+	said := make(chan string, 100)
+	w := serving(t, "", "again\nturn\n  say Yes.\n", func(b *agents.Backend) {
+		to.to(b)
+		b.Log = func(err error) { said <- err.Error() }
+	})
 	stop := sending(t, w.b)
 	to.refuse.Store(1)
 	w.create(`{"model":"it","input":"x"}`)
@@ -133,6 +137,10 @@ func TestWebhook(t *testing.T) {
 	}
 	w.allSent()
 	stop()
+	host := strings.TrimPrefix(to.url, "http://")
+	if got := <-said; !strings.Contains(got, "the event response.completed: the receiver at "+host+" answered with status 500; attempt 1, and the next one is in 1s") {
+		t.Errorf("logged %q", got)
+	}
 	if len(to.got) > 0 {
 		t.Errorf("%+v", <-to.got)
 	}

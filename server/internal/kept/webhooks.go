@@ -100,6 +100,15 @@ type News struct {
 	body []byte
 }
 
+// kind returns the type of the event.
+func (n News) kind() string {
+	it, err := item.Parse(n.body)
+	if err != nil {
+		return ""
+	}
+	return string(it.Type())
+}
+
 // NewsOf returns the events about a response that has ended, and that asks for approvals or not. They are the
 // same whenever they are sent.
 func NewsOf(r *api.Response, background, asks bool, ended time.Time) (list []News) {
@@ -288,6 +297,7 @@ func (s *Sender) send(ctx context.Context, mark session.Info) error {
 	}
 	for _, n := range list[min(t.sent, len(list)):] {
 		if err = s.Hook.Send(ctx, n.id, n.body); err != nil {
+			err = fmt.Errorf("the event %s: %w", n.kind(), err)
 			break
 		}
 		t.sent++
@@ -296,9 +306,10 @@ func (s *Sender) send(ctx context.Context, mark session.Info) error {
 		return nil
 	}
 	if err != nil && time.Since(ended) < giveUp {
-		t.next = time.Now().Add(min(firstRetry<<min(t.failed, 20), mostRetry))
+		again := min(firstRetry<<min(t.failed, 20), mostRetry)
+		t.next = time.Now().Add(again)
 		t.failed++
-		return fmt.Errorf("attempt %d: %w", t.failed, err)
+		return fmt.Errorf("%w; attempt %d, and the next one is in %s", err, t.failed, again)
 	}
 	if err != nil {
 		err = fmt.Errorf("given up: %w", err)
