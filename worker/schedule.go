@@ -180,8 +180,15 @@ func (s *Schedule) check() error {
 // next returns the first time after another one, or the zero value if there is none. A time of
 // certain hours that comes twice, because the clocks are put back, counts once.
 func (s *Schedule) next(after time.Time) (time.Time, error) {
-	if strings.Contains(s.Cron, "TZ=") || strings.HasPrefix(s.Cron, "@every") || s.Zone == "Local" {
-		return time.Time{}, errors.New("the times are fields of cron, and the zone has a name such as Europe/Berlin")
+	switch {
+	case strings.Contains(s.Cron, "TZ="):
+		return time.Time{}, fmt.Errorf("the times %q name a zone: it has a place of its own, and a name such as Europe/Berlin", s.Cron)
+	case strings.HasPrefix(s.Cron, "@every"):
+		return time.Time{}, fmt.Errorf("the times %q: they are fields of cron, such as \"*/10 * * * *\" for every ten minutes", s.Cron)
+	case s.Zone == "Local":
+		return time.Time{}, errors.New("the zone has a name such as Europe/Berlin, and not Local")
+	case slices.Contains(namedTimes, "@"+s.Cron):
+		return time.Time{}, fmt.Errorf("the times %q: did you mean @%[1]s?", s.Cron)
 	}
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
@@ -189,7 +196,7 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	}
 	times, err := cron.ParseStandard(s.Cron)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("the times %q: %w", s.Cron, err)
+		return time.Time{}, fmt.Errorf("the times %q: %w; they are five fields in quotes, such as \"30 9 * * 1-5\", or one of %s", s.Cron, err, strings.Join(namedTimes, ", "))
 	}
 	const everyHour = 1 << 63 // the parser's mark of an asterisk
 	fields, ok := times.(*cron.SpecSchedule)
@@ -199,6 +206,9 @@ func (s *Schedule) next(after time.Time) (time.Time, error) {
 	}
 	return at, nil
 }
+
+// namedTimes are the times that have a name.
+var namedTimes = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 
 // nextIn returns the next time in the zone of another one. Package cron is only asked about clocks that nobody changes: where
 // they are changed other than by whole hours at a full hour, it leaves days out or never returns.

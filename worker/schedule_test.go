@@ -394,6 +394,14 @@ func TestScheduleWrong(t *testing.T) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
+	for _, test := range []struct{ times, zone, want string }{
+		{"daily", "", "did you mean @daily?"}, {"@every 5m", "", "every ten minutes"}, {"TZ=UTC * * * * *", "", "name a zone"}, {"@daily", "Local", "and not Local"},
+		{"30 9", "", "one of @yearly, "},
+	} {
+		if _, err := worker.AddSchedule(t.Context(), s.planned(), worker.Schedule{Name: "a", Cron: test.times, Zone: test.zone}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: %v, want %q", test.times, err, test.want)
+		}
+	}
 	s.plan(worker.Schedule{Name: "a", Cron: "@daily"})
 	if _, err := worker.AddSchedule(t.Context(), s.planned(), worker.Schedule{Name: "a", Cron: "@daily"}); !errors.Is(err, session.ErrExists) {
 		t.Errorf("twice: %v", err)
