@@ -114,7 +114,7 @@ func answer(own *server.Error, e *endpoint.Error) {
 	case endpoint.Overloaded:
 		worded(http.StatusServiceUnavailable, "server_is_overloaded", "The model's server is overloaded.")
 	case endpoint.Auth, endpoint.Forbidden:
-		plain(http.StatusBadGateway, "upstream_refused", "The model's server refused the key of this gateway. Its operator must look into it.")
+		plain(http.StatusBadGateway, "upstream_refused", "The model's server refused the key of this gateway, or needs a key and got none. The operator of the gateway must look into it.")
 	case endpoint.NotFound:
 		worded(http.StatusNotFound, "model_not_found", "The model's server does not have this model.")
 	case endpoint.BadRequest, endpoint.ContextOverflow, endpoint.Policy, endpoint.EncryptedContent, endpoint.PreviousResponse, endpoint.TooLarge:
