@@ -83,7 +83,8 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 		lower := strings.ToLower(name)
 		mayWrite, here := inFolders[folder][lower]
 		told := here && mayWrite || slices.Contains(instructions, lower)
-		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != "" || here && !mayWrite || isWorkspace(lower)
+		own := lower == ".git" || slices.Contains(ofProjects, lower) || ofMise(folder, lower) != "" || here && !mayWrite || isWorkspace(lower) ||
+			e.Type()&os.ModeSymlink != 0 && hasObeyed(lower) // what it leads to is not listed under this name
 		switch {
 		case told:
 			l.told = append(l.told, name)
@@ -103,6 +104,9 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 	slices.Sort(l.told)
 	return l
 }
+
+// hasObeyed reports whether files in a folder of this name are obeyed that have no such name elsewhere.
+func hasObeyed(folder string) bool { return inFolders[folder] != nil || folder == ".config" || folder == "mise" }
 
 // mostEntries is how many entries of a folder that is obeyed as a whole are looked at.
 const mostEntries = 200

@@ -51,7 +51,7 @@ var folders = []string{
 var ofProjects = []string{
 	".envrc", ".mise.toml", "mise.toml", ".mise", ".tool-versions", ".exrc", ".nvimrc", ".nvim.lua", ".mcp.json", ".vscode", ".idea", ".zed", ".fleet", ".helix", ".husky", ".devcontainer", ".claude", ".cursor", ".codex", ".gemini", ".windsurf", ".antiphon",
 	".devcontainer.json", ".gitpod.yml", ".rprofile", ".dir-locals.el", ".aider.conf.yml", ".crush.json", "crush.json", ".roomodes", "opencode.json", "opencode.jsonc",
-	".agents", ".amazonq", ".augment", ".continue", ".crush", ".factory", ".goose", ".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".theia", ".trae",
+	".agents", ".amazonq", ".augment", ".continue", ".crush", ".factory", ".goose", ".junie", ".kilocode", ".kiro", ".opencode", ".qwen", ".roo", ".theia", ".trae", ".vs",
 }
 
 // Name returns the part of a path that names a file or folder that programs obey, or "".
