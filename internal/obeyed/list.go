@@ -106,7 +106,9 @@ func choose(dir string, entries []os.DirEntry) (l listing) {
 }
 
 // hasObeyed reports whether files in a folder of this name are obeyed that have no such name elsewhere.
-func hasObeyed(folder string) bool { return inFolders[folder] != nil || folder == ".config" || folder == "mise" }
+func hasObeyed(folder string) bool {
+	return inFolders[folder] != nil || folder == ".config" || folder == "mise"
+}
 
 // mostEntries is how many entries of a folder that is obeyed as a whole are looked at.
 const mostEntries = 200
