@@ -110,8 +110,11 @@ func (s *Server) recall(ctx context.Context, r *Request, input []item.Item) (his
 	}
 	id, n, err := k.Recall(ctx, r.Model, input)
 	switch {
-	case err != nil:
+	case err != nil && s.keeper() != nil:
 		return nil, nil, s.failure(err)
+	case err != nil: // the input is whole but for what the client left out
+		s.logf("antiphon server: whether a client left something out of a history cannot be known: %v", err)
+		return nil, input, nil
 	case id == "":
 		return nil, input, nil
 	}

@@ -28,7 +28,7 @@ type maker struct {
 type makers struct {
 	of    map[string]maker
 	order []string        // the names in of, oldest first
-	read  map[string]bool // the sessions of other processes that were read
+	read  map[string]bool // the sessions that need not be read
 	until time.Time       // when the last one was written
 }
 
@@ -120,6 +120,10 @@ func (s *Store) made(r *api.Response) {
 	if m.of == nil {
 		m.of = map[string]maker{}
 	}
+	if m.read == nil || len(m.read) > maxFound {
+		m.read = map[string]bool{}
+	}
+	m.read[sessionOf(r.ID)] = true
 	one := maker{r.ID, slices.ContainsFunc(r.Output, leftOut)}
 	for _, it := range r.Output {
 		for _, name := range namesOf(it) {
@@ -153,12 +157,9 @@ func (s *Store) learn(ctx context.Context) error {
 		if m.until.Before(info.Updated) {
 			m.until = info.Updated
 		}
-		if isObject(info.ID) && !m.read[info.ID] {
+		if isObject(info.ID) && !s.isRead(info.ID) {
 			names = append(names, info.ID)
 		}
-	}
-	if m.read == nil || len(m.read) > maxFound {
-		m.read = map[string]bool{}
 	}
 	for _, name := range names {
 		log, err := session.Open(ctx, s.In, name)
@@ -169,10 +170,17 @@ func (s *Store) learn(ctx context.Context) error {
 		if err != nil || f.end.ID == "" {
 			continue
 		}
-		m.read[name] = true
+		made := &api.Response{ID: f.end.ID}
 		if f.begin.ID == f.end.ID {
-			s.made(&api.Response{ID: f.begin.ID, Output: f.items[f.input:]})
+			made.Output = f.items[f.input:]
 		}
+		s.made(made)
 	}
 	return nil
+}
+
+func (s *Store) isRead(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.makers.read[name]
 }

@@ -4,14 +4,20 @@
 package gateway_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"iter"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/agenttest"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/gateway"
+	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
 )
 
@@ -128,5 +134,50 @@ func TestRecallNothing(t *testing.T) {
 	_, _, text := w.ask("GET", "/responses/"+r.ID+"/input_items", "")
 	if strings.Count(text, `"web_search_call"`) != 1 {
 		t.Error(text)
+	}
+}
+
+// unlisted is a store that cannot be searched, and counts the logs that are read.
+type unlisted struct {
+	store.Store
+	fails bool
+	loads atomic.Int64
+}
+
+func (u *unlisted) List(ctx context.Context, q session.Query) iter.Seq2[session.Info, error] {
+	if u.fails {
+		return func(yield func(session.Info, error) bool) { yield(session.Info{}, errors.New("the store is down")) }
+	}
+	return u.Store.List(ctx, q)
+}
+
+func (u *unlisted) Load(ctx context.Context, id string, after int64) iter.Seq2[session.Entry, error] {
+	u.loads.Add(1)
+	return u.Store.Load(ctx, id, after)
+}
+
+const foreign = `{"role":"user","content":"How is it?"},{"type":"message","role":"assistant","id":"msg_other","content":[{"type":"output_text","text":"Rain."}]},{"role":"user","content":"Sure?"}`
+
+// A history with ids that no response has is used as it is while the store cannot be searched.
+func TestRecallWithoutStore(t *testing.T) {
+	up, in := searcher(t), &unlisted{Store: opened(t), fails: true}
+	w := recalling(t, up, in)
+	status, _, text := w.ask("POST", "/responses", `{"model":"m","store":false,"input":[`+foreign+`]}`)
+	if status != http.StatusOK || len(up.Requests()) != 1 || strings.Count(string(up.Requests()[0].Body), "Rain.") != 1 {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// The responses that this server made itself are not read to find who made an item.
+func TestRecallReadsNoneOfItsOwn(t *testing.T) {
+	up, in := searcher(t), &unlisted{Store: opened(t)}
+	w := recalling(t, up, in)
+	for range 3 {
+		w.create(`{"model":"m","input":"How is it?"}`)
+	}
+	before := in.loads.Load()
+	w.create(`{"model":"m","store":false,"input":[` + foreign + `]}`)
+	if n := in.loads.Load() - before; n != 0 {
+		t.Errorf("it read %d logs", n)
 	}
 }
