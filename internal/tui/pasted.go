@@ -6,6 +6,7 @@ package tui
 import (
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -18,7 +19,7 @@ type pasted struct {
 
 	inside bool
 	at     int    // how many bytes of the sequence that begins a paste, or inside of one ends it, have come
-	whole  int    // bytes that follow of a character that is encoded as a whole
+	begun  []byte // the beginning of a character of a paste, whose other bytes have not come
 	out    []byte // not read yet
 }
 
@@ -71,32 +72,33 @@ func (p *pasted) take(c byte) {
 	case !p.inside:
 		p.out = append(p.out, c)
 	case ends:
+		p.escape(p.begun)
+		p.begun = p.begun[:0]
 		p.out = append(p.out, sequence...)
 	}
 	if ends {
-		p.inside, p.at, p.whole = !p.inside, 0, 0
+		p.inside, p.at = !p.inside, 0
 	}
 }
 
-// encode adds bytes of a paste. Controls are encoded, also those of two bytes, and so are the characters that
-// stand for bytes.
+// encode adds bytes of a paste. Characters pass as they are, which is much faster, but for those that the decoder of
+// keys might leave out, those that stand for bytes, and bytes that are not UTF-8.
 func (p *pasted) encode(text ...byte) {
-	for _, c := range text {
-		more := p.whole > 0 && c >= 0x80 && c < 0xc0
-		switch {
-		case more:
-			p.whole--
-		case c == 0xc2:
-			p.whole = 1
-		case c == 0xf4:
-			p.whole = 3
-		case c < ' ' || c == 0x7f:
-			p.whole = 0
-		default:
-			p.whole = 0
-			p.out = append(p.out, c)
-			continue
+	p.begun = append(p.begun, text...)
+	for utf8.FullRune(p.begun) {
+		r, n := utf8.DecodeRune(p.begun)
+		if r == utf8.RuneError || unicode.IsControl(r) || r >= firstOfPasted {
+			p.escape(p.begun[:n])
+		} else {
+			p.out = append(p.out, p.begun[:n]...)
 		}
+		p.begun = append(p.begun[:0], p.begun[n:]...)
+	}
+}
+
+// escape adds for each byte the character that stands for it.
+func (p *pasted) escape(text []byte) {
+	for _, c := range text {
 		p.out = utf8.AppendRune(p.out, firstOfPasted+rune(c))
 	}
 }

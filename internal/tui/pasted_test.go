@@ -19,7 +19,7 @@ import (
 func TestPastedWhole(t *testing.T) {
 	pieces := []string{
 		"a", "line\n", "\r", "\t", "日本", "e\u0301", "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1bP unended ", "\x1b_", "\x1b[200~", "\x1b[201", "\x1b", "\x1b\x1b",
-		"\u009b31m", "\u0085", "\u00a0", "\x00", "\x7f", "\U0010ff1b", "\U0010ffff", "\U0010fffd", "👩‍👩‍👧", "\x1b[A", "\x1bOP", "\x1b[<0;1;1M", "\x1b[I", strings.Repeat("x", 5000),
+		"\u009b31m", "\u0085", "\u00a0", "\x00", "\x7f", "\U0010ff1b", "\U0010ffff", "\U0010fffd", "👩‍👩‍👧", "\ufffd", "\xff", "\xe9x", "\xef\xbf", "\x1b[A", "\x1bOP", "\x1b[<0;1;1M", "\x1b[I", strings.Repeat("x", 5000),
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 1, 20).Draw(r, "text"), "")
