@@ -30,6 +30,16 @@ func objects(list ...string) string {
 	return b.String()
 }
 
+// program is an object of a PDF file: what a page draws.
+func program(text string) string {
+	return fmt.Sprintf("<</Length %d>>\nstream\n%s\nendstream", len(text), text)
+}
+
+// form is an object of a PDF file: a drawing.
+func form(resources, text string) string {
+	return fmt.Sprintf("<</Type/XObject/Subtype/Form/Resources<<%s>>/Length %d>>\nstream\n%s\nendstream", resources, len(text), text)
+}
+
 // page is a PDF file of one page, whose program is begin, mb megabytes of fill,
 // and end, compressed.
 func page(t *testing.T, begin, fill, end string, mb int) string {
@@ -124,19 +134,62 @@ func TestPDFCircles(t *testing.T) {
 	drawing := "<</Type/XObject/Subtype/Form/Length 70/Resources<</XObject<</A 5 0 R>>>>>>\nstream\n" + strings.Repeat("/A Do /A Do\n", 100)[:70] + "\nendstream"
 	drawings := objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
 		"<</Type/Page/Parent 2 0 R/Resources<</XObject<</A 5 0 R>>>>/Contents 4 0 R>>", "<</Length 30>>\nstream\n/A Do /A Do /A Do /A Do /A Do  \nendstream", drawing)
+	// A drawing draws ten, each of which draws ten: a hundred thousand texts in a small file, and nothing in a circle.
+	multiply := []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+		"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</A 6 0 R>>>>/Contents 4 0 R>>", program("/A Do"), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"}
+	for i := range 5 {
+		multiply = append(multiply, form(fmt.Sprintf("/XObject<</A %d 0 R>>", i+7), strings.Repeat("/A Do ", 10)))
+	}
+	multiply = append(multiply, form("/Font<</F1 5 0 R>>", "BT /F1 12 Tf (x) Tj ET"))
 	wordy := objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
 		"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
 		fmt.Sprintf("<</Length 200030>>\nstream\nBT /F1 12 Tf (%s) Tj ET         \nendstream", strings.Repeat("A", 200_000)),
 		"<</Type/Font/Subtype/Type1/BaseFont/H/Encoding<</Differences["+strings.Repeat("1 /a ", 200_000)+"]>>>>") // for each letter, all of them are read
-	for name, pdf := range map[string]string{
-		"names of letters":            wordy,
-		"a table that follows itself": itself, "two tables": each, "a stream of the table": streams, "streams of objects": objectStreams, "drawings": drawings,
+	const circle, often = "in a circle, or too often", "draw each other more than 10000 times"
+	for name, tt := range map[string]struct{ pdf, want string }{
+		"names of letters":            {wordy, circle},
+		"a table that follows itself": {itself, circle}, "two tables": {each, circle}, "a stream of the table": {streams, circle}, "streams of objects": {objectStreams, circle},
+		"drawings": {drawings, often}, "drawings that multiply": {objects(multiply...), often},
 	} {
 		dir := t.TempDir()
-		write(t, pdf, dir, "x.pdf")
+		write(t, tt.pdf, dir, "x.pdf")
 		_, err := agentfile.Load(t.Context(), write(t, `<user><doc src="x.pdf" local/></user>`, dir, "p.md"), agentfile.Options{Consent: trust.Everything})
-		if err == nil || !strings.Contains(err.Error(), "in a circle, or too often") {
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// CHATMD, documents: a page has more than ten thousand markers, each a drawing, as plots have; so has a figure that is a
+// drawing itself, as in papers. Markers may have text.
+func TestPDFMarkers(t *testing.T) {
+	const label = "BT /F1 12 Tf 1 0 0 1 72 700 Tm (Measured values) Tj ET\n"
+	markers := label + strings.Repeat("q 1 0 0 1 3 4 cm /M0 Do Q\n", 10_001)
+	grouped := form("/XObject<</M0 7 0 R>>", "/M0 Do")
+	line := form("", "0 0 m 1 1 l S")
+	letter := form("/Font<</F1 5 0 R>>", "BT /F1 12 Tf 1 0 0 1 72 500 Tm (x) Tj ET")
+	for name, tt := range map[string]struct {
+		page    string
+		objects []string // from 6
+		texts   int      // of markers
+	}{
+		"of a page":               {markers, []string{line}, 0},
+		"of a page, each a group": {markers, []string{grouped, line}, 0},
+		"with text":               {markers, []string{letter}, 10_001},
+		"of a figure":             {label + "/M0 Do /M0 Do", []string{form("/XObject<</M0 7 0 R>>", markers), line}, 0},
+		"of a figure, with text":  {label + "/M0 Do", []string{form("/Font<</F1 5 0 R>>/XObject<</M0 7 0 R>>", markers[len(label):]), letter}, 10_001},
+		"and text in one drawing": {label + "/M0 Do", []string{form("/XObject<</M0 7 0 R/M1 8 0 R>>", "/M0 Do /M1 Do /M0 Do /M1 Do"), line, letter}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			write(t, objects(append([]string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+				"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</M0 6 0 R>>>>/Contents 4 0 R>>", program(tt.page),
+				"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"}, tt.objects...)...), dir, "x.pdf")
+			f := load(t, write(t, `<user><doc src="x.pdf" local/></user>`, dir, "p.md"), agentfile.Options{Consent: trust.Everything})
+			got := textOf(t, f.Items[0])
+			if !strings.HasPrefix(got, "Measured values") || strings.Count(got, "x") != tt.texts {
+				t.Errorf("%d markers of %d: %.100q", strings.Count(got, "x"), tt.texts, got)
+			}
+		})
 	}
 }

@@ -23,7 +23,7 @@ const (
 	maxPDFForms = 8 // nesting of drawings
 	maxPDFDepth = 50
 	maxPDFNames = 4096   // of the letters of a font, which has 256: the library reads all for each letter
-	maxPDFDrawn = 10_000 // drawings of a page: those that draw others multiply
+	maxPDFDrawn = 10_000 // what drawings of a page draw when they are drawn again: drawings that draw others multiply
 )
 
 // pdfText returns the text of a PDF file, with a form feed between pages. A file
@@ -110,7 +110,7 @@ func (w *pdfWriter) pages(part, resources pdf.Value, depth int) {
 		if w.count++; w.count > 1 {
 			w.endPage()
 		}
-		w.drawn = 0
+		w.ran, w.drawn = map[string]bool{}, 0
 		w.stream(part.Key("Contents"), resources, 0)
 		return
 	}
@@ -136,7 +136,8 @@ type pdfWriter struct {
 	fonts  map[string]*pdfFont // by their text in the file
 	count  int                 // pages
 	parts  int                 // pages and parts of the page tree
-	drawn  int                 // drawings of this page
+	ran    map[string]bool     // the drawings that were drawn on this page, by their text in the file
+	drawn  int                 // what they drew when they were drawn again
 
 	ops      int
 	state    pdfState
@@ -258,17 +259,28 @@ func (w *pdfWriter) endPage() {
 	w.any = false
 }
 
-// stream runs the program of a page or of a drawing on it.
-func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
-	if program.IsNull() || depth > maxPDFForms {
-		return
+// stream runs the program of a page or of a drawing on it. It reports whether the program has no text, however often
+// it runs. Many plots draw each of their thousands of markers with a drawing.
+func (w *pdfWriter) stream(program, resources pdf.Value, depth int) (empty bool) {
+	if depth > maxPDFForms {
+		return false
+	}
+	if program.IsNull() {
+		return true
 	}
 	if depth == 0 {
 		w.state = pdfState{ctm: pdfUnit, scale: 1}
 	}
 	saved := len(w.saved)
 	before := w.state
+	again := false // this drawing was drawn before on this page
+	if depth > 0 {
+		key := program.String()
+		again, w.ran[key] = w.ran[key], true
+	}
 	fonts := map[string]*pdfFont{} // by their names in this stream
+	skip := map[string]bool{}      // names in this stream of what has no text
+	empty = true
 	pdf.Interpret(program, func(stk *pdf.Stack, op string) {
 		if w.ops++; w.ops%256 == 0 && w.ctx.Err() != nil {
 			panic(pdfStopped{context.Cause(w.ctx)})
@@ -279,8 +291,16 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 			args[i] = stk.Pop()
 		}
 		if op == "Do" && len(args) == 1 {
-			w.form(resources.Key("XObject").Key(args[0].Name()), resources, depth)
+			name := args[0].Name()
+			if skip[name] {
+				return
+			}
+			skip[name] = w.form(resources.Key("XObject").Key(name), resources, depth, again)
+			empty = empty && skip[name]
 			return
+		}
+		if strings.HasPrefix(op, "T") || op == "BT" || op == "'" || op == "\"" {
+			empty = false
 		}
 		if op == "Tf" && len(args) == 2 {
 			name := args[0].Name()
@@ -293,23 +313,29 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) {
 		w.operator(op, args)
 	})
 	w.state, w.saved = before, w.saved[:min(saved, len(w.saved))]
+	return empty
 }
 
-// form runs a drawing that may contain text.
-func (w *pdfWriter) form(x, resources pdf.Value, depth int) {
+// form runs a drawing that may contain text. It reports whether it has none. again: the drawing that draws it was drawn
+// before, so the size of the file no longer bounds what is drawn.
+func (w *pdfWriter) form(x, resources pdf.Value, depth int, again bool) (empty bool) {
 	if x.Key("Subtype").Name() != "Form" {
-		return
+		return true
 	}
-	if w.drawn++; w.drawn > maxPDFDrawn {
-		panic(pdfStopped{errPDFLoop})
+	if again {
+		w.drawn++
+	}
+	if w.drawn > maxPDFDrawn {
+		panic(pdfStopped{errPDFDrawn})
 	}
 	if own := x.Key("Resources"); !own.IsNull() {
 		resources = own
 	}
 	before := w.state
 	w.state.ctm = numbers(x.Key("Matrix")).times(w.state.ctm)
-	w.stream(x, resources, depth+1)
+	empty = w.stream(x, resources, depth+1)
 	w.state = before
+	return empty
 }
 
 // numbers reads a matrix; the default is the identity.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"runtime/metrics"
 )
 
@@ -17,6 +18,7 @@ const maxPDFMemory = 256 << 20
 var (
 	errPDFMemory = errors.New("the PDF file takes too much memory to read")
 	errPDFLoop   = errors.New("the PDF file refers to its own parts in a circle, or too often")
+	errPDFDrawn  = fmt.Errorf("the drawings of a page of the PDF file draw each other more than %d times", maxPDFDrawn)
 )
 
 // How often one place of a file is read in one step, and how much is read. The library follows tables and streams that
