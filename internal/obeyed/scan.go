@@ -302,6 +302,9 @@ func (s *Scan) mark(path string, k kind) {
 	switch {
 	case strings.HasPrefix(m.stamp, "l"):
 		m.text = "a link: " + m.stamp
+		if real, err := filepath.EvalSymlinks(path); err == nil && k == whole { // what it leads to is obeyed by this name
+			m.stamp += "\n" + stampOf(real, 2)
+		}
 	case k == settings, k == pointer, k == others:
 		m.text = read(path, m.stamp)
 	}

@@ -111,6 +111,22 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// What a link leads to is obeyed by the name of the link, also if the link was there before.
+func TestThroughLinks(t *testing.T) {
+	for link, file := range map[string]string{".cargo": "config.toml", ".github": "prompts/a", ".vscode": "tasks.json", ".config": "mise/config.toml"} {
+		dir, run := workspace(t)
+		run("mkdir x; ln -s x " + link)
+		s := Look([]string{dir})
+		if got := s.Since(); len(got) > 0 {
+			t.Errorf("%s: nothing has changed, and it says %q", link, got)
+		}
+		run("mkdir -p x/" + filepath.Dir(file) + "; echo x > x/" + file)
+		if got := strings.Join(s.Since(), "\n"); !strings.Contains(got, "/"+link+" was changed") {
+			t.Errorf("%s: %q", link, got)
+		}
+	}
+}
+
 // A sandbox keeps programs from what others obey, except for the files that people and git change all the time: those are named.
 func TestInstructionsMayBeWritten(t *testing.T) {
 	dir, run := workspace(t)
