@@ -161,7 +161,8 @@ func (s *Store) Slow(ctx context.Context, url string, wait time.Duration) error 
 		until := t.clock() + ` + ?`
 		ms := max(wait.Milliseconds(), 1)
 		_, err := t.exec(ctx, `INSERT INTO antiphon_endpoints AS e (url, until, pause) VALUES (?, `+until+`, ?)
-			ON CONFLICT (url) DO UPDATE SET until = excluded.until, pause = excluded.pause WHERE e.until < excluded.until`, url, ms, ms)
+			ON CONFLICT (url) DO UPDATE SET until = excluded.until, pause = excluded.pause
+			WHERE e.until < excluded.until OR e.until > `+t.clock()+fmt.Sprintf(` + e.pause + %d`, clockSlack.Milliseconds()), url, ms, ms) // see putRight
 		return err
 	})
 }

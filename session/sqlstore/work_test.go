@@ -146,6 +146,15 @@ func TestClockAhead(t *testing.T) {
 			}
 		}
 		if err == nil {
+			_, err = openPlain(t, where).Exec(`UPDATE antiphon_endpoints SET until = ` + aYearAhead())
+		}
+		if err == nil {
+			err = s.Slow(t.Context(), url, 30*time.Second)
+		}
+		if e, failed := s.Send(t.Context(), url, time.Minute); failed != nil || e.Wait < time.Second {
+			t.Errorf("after a pause that the endpoint has asked for: %+v, %v", e, failed)
+		}
+		if err == nil {
 			_, err = openPlain(t, where).Exec(`UPDATE antiphon_workers SET until = ` + aYearAhead())
 		}
 		list, failed := s.Roster(t.Context())
