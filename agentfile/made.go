@@ -39,7 +39,7 @@ func outlives(s trust.Source, words []string) bool {
 func onlyOutput(name string, words []string) bool {
 	found := false
 	for i, word := range words {
-		if i == 0 || !strings.Contains(word, name) {
+		if i == 0 || !strings.Contains(strings.ToLower(word), strings.ToLower(name)) { // some systems have one file for both
 			continue
 		}
 		option, value, attached := strings.Cut(word, "=")

@@ -66,19 +66,20 @@ func TestOutputOfEarlierRun(t *testing.T) {
 		before string // is there before the first run
 		asks   bool
 	}{
-		"sh gen.sh --junit-xml=report.xml":   {},
-		"sh gen.sh -o report.xml":            {},
-		"sh gen.sh --log report.xml":         {before: "report.xml", asks: true},
-		"sh gen.sh out.js":                   {asks: true},
-		"sh gen.sh run":                      {asks: true}, // which may be executed
-		"env sh gen.sh report.xml":           {asks: true},
-		"env sh gen.sh -o report.xml":        {asks: true},
-		"sh gen.sh report.xml":               {asks: true}, // it may be read
-		"sh gen.sh -o report.xml report.xml": {asks: true},
-		"sh gen.sh -f report.xml":            {asks: true},
-		"sh gen.sh --config=report.xml":      {asks: true},
-		"sh gen.sh -o x.mk":                  {asks: true},
-		"sh gen.sh -o Makefile":              {asks: true},
+		"sh gen.sh --junit-xml=report.xml":            {},
+		"sh gen.sh -o report.xml":                     {},
+		"sh gen.sh --log report.xml":                  {before: "report.xml", asks: true},
+		"sh gen.sh out.js":                            {asks: true},
+		"sh gen.sh run":                               {asks: true}, // which may be executed
+		"env sh gen.sh report.xml":                    {asks: true},
+		"env sh gen.sh -o report.xml":                 {asks: true},
+		"sh gen.sh report.xml":                        {asks: true}, // it may be read
+		"sh gen.sh -o report.xml report.xml":          {asks: true},
+		"sh gen.sh --output=report.xml -f Report.XML": {asks: true}, // one file on some systems
+		"sh gen.sh -f report.xml":                     {asks: true},
+		"sh gen.sh --config=report.xml":               {asks: true},
+		"sh gen.sh -o x.mk":                           {asks: true},
+		"sh gen.sh -o Makefile":                       {asks: true},
 	} {
 		t.Run(command, func(t *testing.T) {
 			dir := t.TempDir()
