@@ -146,7 +146,7 @@ func (s *Store) learn(ctx context.Context) error {
 	s.learning.Lock()
 	defer s.learning.Unlock()
 	m := &s.makers
-	from, names := m.until.Add(-skew), []string{}
+	from, until, names := m.until.Add(-skew), m.until, []string{}
 	for info, err := range nils.Each(s.In, "List", s.In.List(ctx, session.Query{Owner: s.Owner, Archived: true})) {
 		if err != nil {
 			return err
@@ -154,8 +154,8 @@ func (s *Store) learn(ctx context.Context) error {
 		if info.Updated.Before(from) || len(names) == maxSearched {
 			break
 		}
-		if m.until.Before(info.Updated) {
-			m.until = info.Updated
+		if until.Before(info.Updated) {
+			until = info.Updated
 		}
 		if isObject(info.ID) && !s.isRead(info.ID) {
 			names = append(names, info.ID)
@@ -163,8 +163,11 @@ func (s *Store) learn(ctx context.Context) error {
 	}
 	for _, name := range names {
 		log, err := session.Open(ctx, s.In, name)
+		if errors.Is(err, session.ErrNotFound) {
+			continue
+		}
 		if err != nil {
-			continue // it is gone
+			return err
 		}
 		f, err := fold(log.Log())
 		if err != nil || f.end.ID == "" {
@@ -176,6 +179,7 @@ func (s *Store) learn(ctx context.Context) error {
 		}
 		s.made(made)
 	}
+	m.until = until // otherwise they are read the next time
 	return nil
 }
 
