@@ -176,7 +176,8 @@ func (r *Receipt) enqueue(ctx context.Context, box session.Inbox, q queue.Queue,
 }
 
 // later is enqueue for work that is not to begin before its time. A delivery wakes work that has ended or waits, so the work
-// gets its time first.
+// gets its time first. A process that dies in between leaves work with a time and without the input: it begins then, and goes on
+// with what it has.
 func (r *Receipt) later(ctx context.Context, box session.Inbox, q queue.Queue, before, w queue.Work, input session.Delivery) error {
 	if err := q.Enqueue(ctx, w); err != nil { // it changes nothing while the work runs
 		return err
@@ -196,6 +197,8 @@ func (r *Receipt) later(ctx context.Context, box session.Inbox, q queue.Queue, b
 		err = errors.Join(err, q.Enqueue(ctx, before))
 	case queue.Done:
 		err = errors.Join(err, q.Move(ctx, now, queue.Done, before.Reason))
+	case queue.Waiting: // a worker looks at once, and waits again for what has not happened
+		err = errors.Join(err, q.Move(ctx, now, queue.Ready, before.Reason))
 	}
 	return err
 }

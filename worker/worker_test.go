@@ -1129,3 +1129,24 @@ func TestSubmitLaterFails(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 }
+
+// It does not delay work that waits for an approval, either: the answer begins it.
+func TestSubmitLaterFailsWaiting(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, writes, "turn\n  call append_to_file {\"path\":\"notes.txt\",\"content\":\"seen\\n\"}\nturn\n  say Noted.\n")
+	r.agree(r.work)
+	id := r.submit(r.job("1", "note it")).Session.ID
+	r.once(r.work)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	j := r.job("1", "something else")
+	j.Due = time.Now().Add(time.Hour)
+	if _, err := worker.Submit(t.Context(), j); !errors.Is(err, session.ErrKeyUsed) {
+		t.Error(err)
+	}
+	r.once(r.work)
+	r.is(id, queue.Waiting, "an approval of append_to_file")
+	r.allow(id)
+	r.once(r.work)
+	r.is(id, queue.Done, "answered")
+	r.noted(true)
+}
