@@ -216,6 +216,9 @@ func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 		announced := false
 		call, err := r.callOf(&c)
 		annotations, known := r.annotations(call.Name)
+		if _, other := r.toolOf(c.Item, call.Name); other != "" {
+			annotations, known = tool.Annotations{}, false
+		}
 		if plan.Hosted(c.Item) {
 			annotations.Origin = r.agent.originOf(c.Item)
 		}

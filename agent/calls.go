@@ -241,6 +241,7 @@ type finished struct {
 	seen  ToolCall
 	scope *scope    // of a subagent
 	given tool.Call // the call as the tool gets it
+	other string    // the whole name of the tool that the call means, if there is none: see toolOf
 	early bool      // started while the reply was arriving
 	mark  session.CallStarted
 	due   bool // the mark is recorded when the call has waited for its rate
@@ -293,25 +294,29 @@ func (f *finished) told(r *Run, together bool) context.Context {
 	})
 }
 
-// inOtherGroup returns the whole name of a call that names a group of tools in which its tool
-// is not, or "": the model means another tool. Endpoints name a tool without a group as its
-// own.
-func (f *finished) inOtherGroup() string {
-	group := f.seen.Annotations.Namespace
+// toolOf returns the tool of a call, or nil if it is unknown. A call that names a group in which the
+// tool of its name is not means another tool: toolOf returns nil and the whole name. Endpoints name a
+// tool without a group as its own.
+func (r *Run) toolOf(it item.Item, name string) (t tool.Tool, other string) {
+	t, known := r.tools.Lookup(name)
+	if !known {
+		return nil, ""
+	}
+	group := tool.AnnotationsOf(t).Namespace
 	if group == nil {
-		return ""
+		return t, ""
 	}
-	value, _ := f.call.Item.Member("namespace")
+	value, _ := it.Member("namespace")
 	meant, _ := value.Unquote()
-	if meant == "" || meant == group.Name || meant == f.given.Name {
-		return ""
+	if meant == "" || meant == group.Name || meant == name {
+		return t, ""
 	}
-	return meant + "." + f.given.Name
+	return nil, meant + "." + name
 }
 
 func (f *finished) invoke(r *Run) {
 	given := f.given
-	given.Name = cmp.Or(f.inOtherGroup(), given.Name)
+	given.Name = cmp.Or(f.other, given.Name)
 	f.out = r.tools.Invoke(f.ctx, given, r.agent.outputPolicy())
 	f.seen.Ended = time.Now()
 	switch f.out.Failure {
@@ -369,8 +374,8 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	said := call.Arguments
 	allowed := *cmp.Or(c.Verdict, &session.Approval{})
 	call.Arguments = cmp.Or(allowed.Edited, said)
-	t, _ := r.tools.Lookup(call.Name)
-	f := &finished{call: *c, ctx: ctx, given: call, before: startedBefore(c), seen: ToolCall{
+	t, other := r.toolOf(c.Item, call.Name)
+	f := &finished{call: *c, ctx: ctx, given: call, other: other, before: startedBefore(c), seen: ToolCall{
 		tool: t, Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Verdict: allowed, Started: time.Now(),
 	}}
 	if t != nil {
@@ -418,7 +423,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	// A call that waits has not started: after a crash it must not count as one that
 	// may have run.
-	if f.mark, f.due = begun, f.seen.Annotations.Rate != nil && f.inOtherGroup() == ""; !f.due {
+	if f.mark, f.due = begun, f.seen.Annotations.Rate != nil; !f.due {
 		if err := r.record(begun); err != nil {
 			r.drop(f)
 			return nil, err
@@ -467,7 +472,7 @@ func (r *Run) run(f *finished) {
 	if f.seen.Annotations.Polling {
 		f.ctx = tool.WithPatience(f.ctx, r.park)
 	}
-	if f.mayWait() && f.inOtherGroup() == "" {
+	if f.mayWait() {
 		f.ctx = r.tools.Reserve(f.told(r, r.bound() > 1), f.given) // in the order of the calls
 	}
 	if f.due {
@@ -740,7 +745,7 @@ func (r *Run) startEarly(ctx context.Context, it item.Item) error {
 		return nil
 	}
 	c, ok := r.state.MayStart(it)
-	if !ok {
+	if _, other := r.toolOf(it, plan.ToolName(it)); !ok || other != "" {
 		return nil
 	}
 	call, err := CallOf(it)

@@ -450,6 +450,33 @@ func TestOtherNamespace(t *testing.T) {
 	}
 }
 
+// A call of a group that the tool is not in runs nothing, so nobody is asked about it, and no
+// session of a subagent is named. G1
+func TestOtherNamespaceUnasked(t *testing.T) {
+	asked := 0
+	for _, opts := range [][]tool.Option{{tool.Approval("ask")}, {tool.Subagent()}} {
+		call := item.Must(&item.FunctionCall{ID: "fc_1", CallID: "c1", Name: "get", Namespace: "shop", Arguments: "{}"})
+		r := newRig(t, agenttest.Completed(call), agenttest.Completed(item.Assistant("done")))
+		opts = append(opts, tool.Namespace(&item.NamespaceTool{Name: "crm", Description: "Customers."}))
+		get := func(context.Context, struct{}) (string, error) { t.Error("it ran"); return "", nil }
+		r.agent.Tools = []tool.Tool{tool.Must("get", "Gets.", get, opts...)}
+		r.agent.Policy = agent.Policy{Approver: func(context.Context, agent.ApprovalRequest) (agent.Decision, error) {
+			asked++
+			return agent.Decision{}, nil
+		}}
+		res := r.run(item.User("go"))
+		contains(t, strings.Join(outline(r.last()), " "), "tool not found: shop.get")
+		if asked > 0 || res.FailedCalls != 1 || res.RefusedCalls != 0 {
+			t.Errorf("%d questions, %+v", asked, res.Totals)
+		}
+		for _, e := range r.session.Log() {
+			if b, ok := e.Body.(session.CallStarted); ok && b.Session != "" {
+				t.Errorf("%+v", b)
+			}
+		}
+	}
+}
+
 // A server of MCP is known to people and rules by its label, so two servers cannot have
 // the same one: a person would agree to calls of the first, and the endpoint could
 // call the other. G1 A4
