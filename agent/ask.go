@@ -418,7 +418,11 @@ func (l *listener) tell(ev *api.Event) {
 		}
 		return
 	}
-	l.run.emit(Delta{Kind: kind, ItemID: ev.ItemID, Text: ev.Delta})
+	d := Delta{Kind: kind, ItemID: ev.ItemID, Text: ev.Delta}
+	if kind == DeltaSummary {
+		d.Part = max(ev.SummaryIndex, 0)
+	}
+	l.run.emit(d)
 }
 
 // speaks returns the kind of a text by who says it.

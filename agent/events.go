@@ -45,7 +45,7 @@ type Delta struct {
 	Kind DeltaKind
 	// ItemID is the server's id of the item; it may be "".
 	ItemID string
-	// Part is the index of the text's part in its message.
+	// Part is the index of the text's part in its message or summary.
 	Part int
 	Text string
 }
