@@ -236,6 +236,10 @@ func TestApprovalElsewhere(t *testing.T) {
 	if got := kinds(last); !strings.HasPrefix(got, "mcp_call:open_door | message:") {
 		t.Error(got)
 	}
+	if ran, err := item.As[item.MCPCall](last.Output[0]); err != nil || ran.ApprovalRequestID != again.Output[0].ID() {
+		t.Errorf("%+v, %v", ran, err)
+	}
+	w.same(last)
 }
 
 // A conversation is a session of an agent.

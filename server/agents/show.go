@@ -70,12 +70,15 @@ type line struct {
 	done    bool
 	gone    bool   // nothing is shown of it
 	inside  string // the session of the subagent that it began, or ""
+	request string // the id of the mcp_approval_request that an earlier response has for it, or ""
 }
 
 // before is what showing a response needs of the entries in front of it.
 type before struct {
 	view  session.View
 	calls int
+	// last is the id of the last response, and prior of the one before it.
+	last, prior string
 }
 
 func (b *before) add(e session.Entry) {
@@ -85,6 +88,10 @@ func (b *before) add(e session.Entry) {
 		b.calls += counted(body.Item)
 	case session.OutputItem:
 		b.calls += counted(body.Item)
+	case session.Note:
+		if n, ok := noteOf(e); ok && n.Kind == kindBegin && n.ResponseID != b.last {
+			b.prior, b.last = b.last, n.ResponseID
+		}
 	}
 }
 
@@ -101,13 +108,31 @@ func newShown(in inner, w *server.Writer, label, id string, names []string, earl
 func shownAfter(in inner, w *server.Writer, label, id string, names []string, b *before) *shown {
 	s := &shown{w: w, label: label, id: id, names: names, inner: in, calls: b.calls}
 	s.root, _, _ = parseID(id)
+	continues := b.last
+	if continues == id { // its own beginning may be among the entries
+		continues = b.prior
+	}
 	for _, c := range b.view.Open() {
 		l := s.callLine(c.Item, c.Number)
 		l.id, l.asked = c.CallID, c.Asked
+		if c.Asked && continues != "" {
+			l.request = approvalID(continues, s.root, &agent.PendingApproval{Session: s.root, Number: c.Number})
+		}
+		if c.Verdict != nil {
+			l.answered(c.Verdict)
+		}
 		s.waiting = append(s.waiting, l)
 		s.carried = append(s.carried, l)
 	}
 	return s
+}
+
+// answered names the request that the client has seen, whoever answers it.
+func (l *line) answered(a *session.Approval) {
+	l.call.ApprovalRequestID = l.request
+	if id, ok := strings.CutPrefix(a.From, fromClient); ok {
+		l.call.ApprovalRequestID = id
+	}
 }
 
 // counted returns 1 for an item that [session.OpenCall] numbers, and otherwise 0.
@@ -204,9 +229,7 @@ func (s *shown) entry(e session.Entry) {
 	case session.Approval:
 		if l := s.find(b.CallID, b.Number); l != nil {
 			l.allowed = b.Allowed
-			if id, ok := strings.CutPrefix(b.From, fromClient); ok {
-				l.call.ApprovalRequestID = id
-			}
+			l.answered(&b)
 			if b.Edited != "" {
 				l.call.Arguments = b.Edited
 			}
