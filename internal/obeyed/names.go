@@ -10,6 +10,7 @@
 package obeyed
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -67,8 +68,7 @@ func Name(path string) string {
 		names = slices.Delete(names, at-len(checkouts)-2, at-1)
 	}
 	for i, name := range names {
-		name, _, _ = strings.Cut(name, ":")
-		names[i] = long(strings.TrimRight(alike.Replace(name), ". "), i == len(names)-1)
+		names[i] = long(plain(name), i == len(names)-1)
 	}
 	if n := len(names); n > 0 && (slices.Contains(files, names[n-1]) || slices.Contains(instructions, names[n-1]) || isWorkspace(names[n-1])) {
 		return names[n-1]
@@ -83,6 +83,40 @@ func Name(path string) string {
 		return ofMise(strings.Join(names[max(0, n-2):n-1], ""), names[n-1])
 	}
 	return ""
+}
+
+// Holds returns the name of a folder, by its path, of which programs obey some files and not others, or "".
+func Holds(path string) string {
+	names := strings.Split(strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/"), "/")
+	switch name := long(plain(strings.TrimRight(strings.ToLower(names[len(names)-1]), ". ")), false); {
+	case inFolders[name] != nil, name == ".config":
+		return name
+	}
+	return ""
+}
+
+// Matching returns a path with each name that the first pattern in it for hidden files may become, of the
+// folders that programs obey, or that hold files which they obey.
+func Matching(pattern string) (paths []string) {
+	names := strings.Split(pattern, "/")
+	at := slices.IndexFunc(names, func(name string) bool {
+		return strings.HasPrefix(name, ".") && strings.ContainsAny(name, "*?[")
+	})
+	if at < 0 {
+		return nil
+	}
+	for _, folder := range folders {
+		first, _, _ := strings.Cut(folder, "/")
+		if ok, err := path.Match(names[at], first); err != nil || !ok {
+			continue
+		}
+		names := slices.Clone(names)
+		names[at] = first
+		if one := strings.Join(names, "/"); !slices.Contains(paths, one) {
+			paths = append(paths, one)
+		}
+	}
+	return paths
 }
 
 // isWorkspace reports whether a name is that of a file for an editor which says what runs when it is opened.
@@ -134,6 +168,12 @@ func long(name string, last bool) string {
 		return "mise.*.toml"
 	}
 	return name
+}
+
+// plain returns a name, which is in lower case, as a file system may take it.
+func plain(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	return strings.TrimRight(alike.Replace(name), ". ")
 }
 
 // isShort reports whether a short name, without its number, may stand for a name: it begins as that does, or as its first two

@@ -4,6 +4,7 @@
 package obeyed_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/antiphon-go/antiphon/internal/obeyed"
@@ -73,6 +74,28 @@ func TestNamesInOtherForms(t *testing.T) {
 	} {
 		if name := obeyed.Name(path); name != want {
 			t.Errorf("%+q: %q, want %q", path, name, want)
+		}
+	}
+}
+
+// Of these folders some files are obeyed: what is put there under another name than the written one may be such a file.
+func TestHolds(t *testing.T) {
+	for path, want := range map[string]string{
+		".cargo": ".cargo", "/w/a/.GitHub/": ".github", `C:\w\.cargo`: ".cargo", "CARGO~1": ".cargo", ".g\u200cithub. ": ".github", "/home/u/.config": ".config",
+		"": "", "/": "", ".": "", "cargo": "", ".cargo/registry": "", ".github/workflows": "", ".cache": "",
+	} {
+		if name := obeyed.Holds(path); name != want {
+			t.Errorf("%+q: %q, want %q", path, name, want)
+		}
+	}
+}
+
+func TestMatching(t *testing.T) {
+	for pattern, want := range map[string]string{
+		".carg*": ".cargo", "a/.g*b/x": "a/.github/x", ".gi[t]": ".git", "*": "", "./*": "", "../x*": "", ".cargo": "", ".[": "", ".coverage.*": "",
+	} {
+		if got := strings.Join(obeyed.Matching(pattern), " "); got != want {
+			t.Errorf("%s: %q, want %q", pattern, got, want)
 		}
 	}
 }

@@ -90,6 +90,7 @@ type simple struct {
 	words   []word
 	open    bool // further words are added that are not in the text
 	neutral bool // a shell builtin that is harmless and needs no rule
+	again   bool // the script was read once before, with the same cds
 	through bool // the program that it runs needs a rule; it does not need one itself, if it is the program its name says
 }
 
@@ -113,10 +114,11 @@ func (c simple) String() string {
 type inquiry struct {
 	asked    []string // the words of the call, or its script
 	commands []simple
-	written  []string // the files that output is redirected to
-	differs  string   // why a shell may run something other than what was parsed, or ""
+	written  []word // the files that output is redirected to
+	differs  string // why a shell may run something other than what was parsed, or ""
 	unclear  []string
 	tainted  []string
+	loops    bool // commands may run more than once, or in another order
 	moved    bool // a command runs in another directory than the working directory
 	depth    int
 }

@@ -44,6 +44,7 @@ func (q *inquiry) script(text, shell string) {
 	if shell == "bash" {
 		langs = langs[1:]
 	}
+	starts := []int{len(q.commands)}
 	for _, lang := range langs {
 		file, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 		if err != nil {
@@ -54,6 +55,12 @@ func (q *inquiry) script(text, shell string) {
 			q.misread("a # that may begin a comment or be a part of a word; put white space before it, or quote the word with it")
 		}
 		q.statements(file.Stmts)
+		starts = append(starts, len(q.commands))
+	}
+	if len(starts) == 3 && slices.Equal(goals(q.commands[starts[0]:starts[1]], false), goals(q.commands[starts[1]:], false)) {
+		for i := starts[1]; i < len(q.commands); i++ {
+			q.commands[i].again = true
+		}
 	}
 }
 
@@ -92,6 +99,7 @@ func (q *inquiry) statement(s *syntax.Stmt) {
 			q.statements(c.Then)
 		}
 	case *syntax.WhileClause:
+		q.loops = true
 		q.statements(c.Cond)
 		q.statements(c.Do)
 	case *syntax.ForClause:
@@ -115,6 +123,7 @@ func (q *inquiry) statement(s *syntax.Stmt) {
 // inside, for the rules that deny.
 func (q *inquiry) unread(n syntax.Node) {
 	q.opaque("%s", kindOfNode(n))
+	q.loops = true
 	syntax.Walk(n, func(n syntax.Node) bool {
 		s, ok := n.(*syntax.Stmt)
 		if ok {
@@ -143,6 +152,7 @@ func (q *inquiry) loop(c *syntax.ForClause) {
 		q.unread(c)
 		return
 	}
+	q.loops = true
 	q.variable(iter.Name.Value)
 	for _, w := range iter.Items {
 		q.word(w)
@@ -195,7 +205,7 @@ func (q *inquiry) redirect(r *syntax.Redirect) {
 		q.misread("a redirection to a name that begins with !, which is part of the operator to zsh")
 	}
 	if r.Op != syntax.RdrIn {
-		q.written = append(q.written, to.text)
+		q.written = append(q.written, to)
 	}
 	if to.unknown {
 		to.text = "what is only known when it runs"

@@ -65,6 +65,17 @@ func (f *Files) protectedAt(real string) string {
 	return ""
 }
 
+// Holds returns the reason for asking about something that is put into a folder under a name that is not known, by
+// its absolute path, or "": other programs run or obey some files of the folder, see Protected.
+func (f *Files) Holds(path string) string {
+	for _, at := range []string{path, realPath(path)} {
+		if name := obeyed.Holds(at); name != "" {
+			return "it writes to " + name + ", where other programs run or obey files later without asking you"
+		}
+	}
+	return ""
+}
+
 // realPath resolves the links of a path as far as it exists.
 func realPath(path string) string {
 	rest := ""
