@@ -242,6 +242,40 @@ func TestApprovalElsewhere(t *testing.T) {
 	w.same(last)
 }
 
+// What somebody else said between two responses comes before what the client says with the second one.
+func TestSaidBetween(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	first := w.create(`{"model":"it","input":"Go."}`)
+	for i, text := range []string{"more", "and more"} {
+		d := session.Delivery{Delivered: session.Delivered{Key: fmt.Sprint(i), By: "ann", From: "a test"}, Bodies: []session.Body{session.InputItem{Item: item.User(text)}}}
+		if _, err := w.b.Store.(session.Inbox).Deliver(t.Context(), "api-"+strings.Split(first.ID, "_")[1], d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := w.create(`{"model":"it","input":"go on","instructions":"Be kind.","previous_response_id":"` + first.ID + `"}`)
+	w.same(second)
+	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(second.ID, "_")[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said []string
+	for _, e := range s.Log() {
+		if in, ok := e.Body.(session.InputItem); ok && in.Item.Role() == item.RoleUser {
+			m, err := item.As[item.Message](in.Item)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, m.Content.Display())
+		}
+	}
+	if got := strings.Join(said, ", "); got != "Go., more, and more, go on" {
+		t.Error(got)
+	}
+	for _, err := range s.Deliveries(t.Context()) {
+		t.Error("a delivery is left", err)
+	}
+}
+
 // A conversation is a session of an agent.
 func TestConversation(t *testing.T) {
 	w := serving(t, "", "turn\n  say A: {{question}}\nround\nturn\n  say B: {{question}}\n", nil)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,12 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 			return err
 		}
 	}
-	bodies := append([]session.Body{n.body()}, run.input...)
+	bodies := []session.Body{n.body()}
+	between, err := saidBetween(ctx, run.host.Session)
+	if err != nil {
+		return err
+	}
+	bodies = slices.Concat(bodies, between, run.input)
 	if lastID(run.host.Session.Log()) != "" {
 		taken, err := lapsed(ctx, run.host.Session)
 		if err != nil { // an earlier request to stop would end this response
@@ -104,6 +110,38 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	}
 	run.seq = entries[0].Seq
 	return nil
+}
+
+// saidBetween returns the entries that take out of the inbox what was said after the last response, so that it comes
+// before the input of the next one. While a call is open, what waits is left to the run, which takes it behind the output.
+func saidBetween(ctx context.Context, s *session.Session) (bodies []session.Body, _ error) {
+	if lastID(s.Log()) == "" {
+		return nil, nil
+	}
+	for d, err := range s.Deliveries(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		said := !d.Queued && !slices.ContainsFunc(d.Bodies, func(b session.Body) bool {
+			in, ok := b.(session.InputItem)
+			return !ok || in.Item.Type() != item.TypeMessage || in.Item.Role() != item.RoleUser
+		})
+		if said {
+			d.Entries = len(d.Bodies)
+			bodies = append(append(bodies, d.Delivered), d.Bodies...)
+		}
+	}
+	if len(bodies) == 0 {
+		return nil, nil
+	}
+	var view session.View
+	for e := range s.Entries() {
+		view.Apply(e)
+	}
+	if len(view.Open()) > 0 {
+		return nil, nil
+	}
+	return bodies, nil
 }
 
 // ended writes the end of a response. The host holds the session.
