@@ -169,6 +169,9 @@ func (j *job) count(err error) {
 // response that another server goes on with is counted there.
 func (j *job) outcome(err error) Outcome {
 	o := Outcome{ID: j.id, Cost: j.w.Cost, Model: j.w.Model, Usage: cmp.Or(j.w.response.Usage, j.w.Spent)}
+	if more := j.w.Spent; more != nil && more.TotalTokens > o.Usage.TotalTokens {
+		o.Usage = more // the response says less than what was used for it
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {

@@ -43,8 +43,8 @@ type Writer struct {
 	Cost  float64
 	Model string
 	// Spent is what a response has used that ends without a usage, because it was cancelled or
-	// broke off: what is known of it, or an estimate. It is not sent, but given to
-	// [Server].Admit. It may be nil.
+	// broke off, or nobody counted it: what is known of it, or an estimate. It is not sent, but given to
+	// [Server].Admit, in place of a usage that is less. It may be nil.
 	Spent *api.Usage
 
 	response api.Response // the current state; its status is "" before the first event

@@ -31,8 +31,8 @@ type usageCommand struct {
 func (usageCommand) Help() string {
 	return `The server records what each response has used when it ends: names and numbers, no
 contents, in a file of JSON lines for each day. Days are in UTC. Responses that were
-cancelled count with what is known of them, and those whose server was killed with an
-estimate.
+cancelled count with what is known of them. Those whose server was killed, and those of an
+upstream that does not say what it used, count with an estimate.
 
 Examples:
   antiphon usage

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -81,6 +82,7 @@ type upstream struct {
 	model   dialect.Model
 	breaker breaker
 	list    listed
+	unsaid  sync.Once // see silent
 
 	mu    sync.Mutex
 	types map[item.Type]bool // the types of items that it made
@@ -379,7 +381,7 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				continue
 			}
 		case api.EventFailed, api.EventError, api.EventCancelled:
-			made.counted = p.spend(u, req, &ev)
+			made.counted = p.spend(u, req, &ev) != nil
 			continue // the error follows
 		case api.EventItemDone:
 			u.seen(&ev)
@@ -390,7 +392,12 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 				attempt.Model = name
 			}
 			attempt.Outcome = "answered"
-			made.counted = p.spend(u, req, &ev)
+			if says(p.spend(u, req, &ev)) {
+				made.counted = true
+			} else {
+				p.estimate(u, req, &made)
+				p.b.silent(u)
+			}
 			p.made()
 		}
 		if !p.sent {
@@ -414,16 +421,28 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 	return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
 }
 
-// spend counts what an answer of an upstream used, by the event that ends it. It reports
-// whether the upstream says it.
-func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) bool {
+// spend counts what an answer of an upstream used, by the event that ends it. It returns
+// what the upstream says, or nil.
+func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) *api.Usage {
 	r, err := ev.Response()
 	if err != nil {
-		return false
+		return nil
 	}
 	p.used(u, req, r.Usage)
 	p.w.Model = cmp.Or(r.Model, req.Model)
-	return r.Usage != nil
+	return r.Usage
+}
+
+// says reports whether the usage of an answer says something. Some servers send one that is all zeros.
+func says(u *api.Usage) bool {
+	return u != nil && (u.InputTokens > 0 || u.OutputTokens > 0 || u.TotalTokens > 0)
+}
+
+// silent logs, once, that an upstream does not say what it used.
+func (b *Backend) silent(u *upstream) {
+	u.unsaid.Do(func() {
+		b.log(fmt.Errorf("%s does not say what it used: limits and usage count an estimate", u.about().URL))
+	})
 }
 
 // used counts what an upstream used.
@@ -444,18 +463,52 @@ func (p *passage) used(u *upstream, req *api.Request, used *api.Usage) {
 // meter measures an answer of an upstream.
 type meter struct {
 	begun   bool // the upstream has sent an event
-	bytes   int  // of the texts and arguments
-	counted bool // the upstream has said what it used
+	bytes   int  // of the texts and arguments, as deltas
+	whole   int  // of those of items, and of the response that ends
+	counted bool // what it used is counted
 }
 
 func (m *meter) hear(ev *api.Event) {
 	m.begun = true
 	m.bytes += len(ev.Delta)
+	switch ev.Type {
+	case api.EventItemDone:
+		if it, err := ev.Item(); err == nil {
+			m.whole += said(it)
+		}
+	case api.EventCompleted, api.EventIncomplete:
+		all := 0
+		if r, err := ev.Response(); err == nil {
+			for _, it := range r.Output {
+				all += said(it)
+			}
+		}
+		m.whole = max(m.whole, all)
+	}
+}
+
+// said returns how many bytes of an item a model wrote, and not the server around it.
+func said(it item.Item) (n int) {
+	v, err := it.Decode()
+	if err != nil {
+		return 0
+	}
+	switch v := v.(type) {
+	case *item.Message:
+		return len(v.Content.Display())
+	case *item.Reasoning:
+		return len(item.Content{Parts: append(v.Summary[:len(v.Summary):len(v.Summary)], v.Content...)}.Display())
+	case *item.FunctionCall:
+		return len(v.Name) + len(v.Arguments)
+	case *item.CustomToolCall:
+		return len(v.Name) + len(v.Input)
+	}
+	return 0
 }
 
 // tokens estimates the tokens of the answer.
 func (m *meter) tokens() int64 {
-	return int64((m.bytes + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
+	return int64((max(m.bytes, m.whole) + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
 }
 
 // asking returns a context for requests to an upstream, and what tells whether the last one may have
@@ -485,12 +538,13 @@ func asking(ctx context.Context, meta *endpoint.Meta) (context.Context, func() b
 	}
 }
 
-// estimate counts what an answer used that broke off, because the client left or the stream
-// ended, when the upstream does not say it.
+// estimate counts what an answer used, when the upstream does not say it: because the client left,
+// the stream broke off, or it never does.
 func (p *passage) estimate(u *upstream, req *api.Request, made *meter) {
 	if made.counted {
 		return
 	}
+	made.counted = true
 	history := len(p.r.Items) - p.r.Own
 	in := estimate.Request(p.r.Object, p.r.Items[history:])
 	for _, it := range p.r.Items[:history] {

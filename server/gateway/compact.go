@@ -113,7 +113,7 @@ func (u *upstream) counter() *responses.Client {
 }
 
 // beside asks an upstream for something that is not passed on. What it used is told: if the
-// answer broke off, as an estimate.
+// upstream does not say it, as an estimate.
 func (b *Backend) beside(ctx context.Context, u *upstream, req *api.Request) (*api.Response, error) {
 	ctx, meta := endpoint.WithMeta(ctx)
 	ctx, asked := asking(ctx, meta)
@@ -132,14 +132,21 @@ func (b *Backend) beside(ctx context.Context, u *upstream, req *api.Request) (*a
 		_, _ = acc.Add(ev) // what cannot be read is missed by the caller
 	}
 	r, ended := acc.Response()
-	b.spent(ctx, u, req.Model, r.Usage)
+	used := r.Usage
+	if !says(used) {
+		used = guessed(req, &made)
+		if ended {
+			b.silent(u)
+		}
+	}
+	b.spent(ctx, u, req.Model, used)
 	if !ended {
 		return nil, &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
 	}
 	return r, nil
 }
 
-// guessed estimates what an answer used that broke off.
+// guessed estimates what an answer used when the upstream does not say it.
 func guessed(req *api.Request, made *meter) *api.Usage {
 	text, _ := req.AppendJSON(nil) // what cannot be written was not sent
 	in, out := estimate.Tokens(string(text)), made.tokens()
@@ -178,10 +185,17 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacte
 	if client, compacts := u.model.(*responses.Client); compacts && u.profile().Compact != endpoint.No {
 		got, err := client.Compact(ctx, &api.CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions})
 		if err == nil {
-			b.spent(ctx, u, req.Model, got.Usage)
+			made := meter{}
 			for _, it := range got.Output {
+				made.whole += len(it.JSON())
 				b.seals.add(it, u.number)
 			}
+			used := got.Usage
+			if !says(used) {
+				used = guessed(req, &made)
+				b.silent(u)
+			}
+			b.spent(ctx, u, req.Model, used)
 			return got, nil
 		}
 		if !absent(err) {

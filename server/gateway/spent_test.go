@@ -108,6 +108,74 @@ func TestSpentOnBroken(t *testing.T) {
 	}
 }
 
+// What an upstream did that does not say what it used counts by an estimate, too, and is logged once. The
+// response claims no usage. V1
+func TestSpentUnsaid(t *testing.T) {
+	const words = "As many words as forty bytes of text are."
+	input := strings.Repeat("many words ", 400)
+	for name, usage := range map[string]string{"none": "", "null": `,"usage":null`, "zero": `,"usage":{"input_tokens":0,"output_tokens":0,"total_tokens":0}`} {
+		ended := `"object":"response","status":"completed","model":"m","output":[{"type":"message","id":"m1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"` + words + `","annotations":[]}]}]` + usage
+		for kind, reply := range map[string]agenttest.Reply{
+			"without deltas": agenttest.Events(`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","status":"in_progress","model":"m","output":[]}}`,
+				`{"type":"response.completed","sequence_number":1,"response":{"id":"r",`+ended+`}}`),
+			"with an item": agenttest.Events(`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","status":"in_progress","model":"m","output":[]}}`,
+				`{"type":"response.output_item.done","sequence_number":1,"output_index":0,"item":{"type":"message","id":"m1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"`+words+`","annotations":[]}]}}`,
+				`{"type":"response.completed","sequence_number":2,"response":{"id":"r",`+strings.Replace(ended, `"output":[{`, `"output":[],"was":[{`, 1)+`}}`),
+			"chat": agenttest.Events(`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"`+words+`"},"finish_reason":null}]`+usage+`}`,
+				`{"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]`+usage+`}`).WithDone(),
+		} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				up := agenttest.NewServer(t)
+				up.Otherwise(func(int, agenttest.Request) agenttest.Reply { return reply })
+				w := serving(t, open(t, up.URL, kind == "chat"))
+				w.end()
+				w.b.Cost = func(_, _ string, used *api.Usage) float64 { return float64(used.InputTokens + 100*used.OutputTokens) }
+				got := make(chan server.Outcome, 1)
+				w.serve(&server.Server{Backend: w.b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+					return func(o server.Outcome) { got <- o }, nil
+				}})
+				defer w.end()
+				check := func() {
+					t.Helper()
+					if o := <-got; o.Status != "completed" || o.Usage == nil || o.Usage.InputTokens < 1000 || o.Usage.InputTokens > 3000 || o.Usage.OutputTokens < 10 || o.Usage.OutputTokens > 20 ||
+						o.Usage.TotalTokens != o.Usage.InputTokens+o.Usage.OutputTokens || o.Cost != float64(o.Usage.InputTokens+100*o.Usage.OutputTokens) || o.Model != "m" {
+						t.Errorf("%+v, %+v", o, o.Usage)
+					}
+				}
+				if r := w.create(`{"model":"m","input":"` + input + `"}`); r.Text() != words || r.Usage != nil && r.Usage.TotalTokens != 0 {
+					t.Errorf("%q, %+v", r.Text(), r.Usage)
+				}
+				check()
+				_ = w.events(`{"model":"m","stream":true,"input":"` + input + `"}`)
+				check()
+				if n := strings.Count(w.logged.String(), "does not say what it used"); n != 1 {
+					t.Errorf("said %d times: %s", n, w.logged.String())
+				}
+			})
+		}
+	}
+}
+
+// A summary by an upstream that does not say what it used counts by an estimate, and claims no usage.
+func TestSpentUnsaidBeside(t *testing.T) {
+	up := agenttest.NewServer(t, agenttest.Failure(http.StatusNotFound, "not_found", "No."), agenttest.Events(
+		`{"type":"response.created","sequence_number":0,"response":{"id":"r","object":"response","status":"in_progress","model":"m","output":[]}}`,
+		`{"type":"response.completed","sequence_number":1,"response":{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"m1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"They talked.","annotations":[]}]}]}}`))
+	got := make(chan server.Outcome, 1)
+	w := serving(t, open(t, up.URL, false))
+	w.end()
+	w.serve(&server.Server{Backend: w.b, Admit: func(context.Context, *server.Request) (func(server.Outcome), error) {
+		return func(o server.Outcome) { got <- o }, nil
+	}})
+	defer w.end()
+	if _, err := w.typed().Compact(t.Context(), &api.CompactRequest{Model: "m", Input: item.NewList(item.User(strings.Repeat("many words ", 400)))}); err != nil {
+		t.Fatal(err)
+	}
+	if o := <-got; o.Usage == nil || o.Usage.InputTokens < 1000 || o.Usage.OutputTokens < 3 {
+		t.Errorf("%+v, %+v", o, o.Usage)
+	}
+}
+
 // An estimate counts the content of the files that a request names, as it counts that of files in the request.
 func TestSpentOnFiles(t *testing.T) {
 	up, never := agenttest.NewServer(t), make(chan struct{})
