@@ -141,9 +141,18 @@ func checkItems(items []item.Item) *Error {
 		if p := checkValue(at, v); p != nil {
 			return p
 		}
+		if it.Type() == item.TypeMCPApprovalResponse {
+			if p := approvalAnswer.wrongMembers(at, it.JSON()); p != nil {
+				return p
+			}
+		}
 	}
 	return nil
 }
+
+// approvalAnswer is the shape of an answer to a request for approval. What is no yes and no no is not an answer:
+// nobody has refused the call.
+var approvalAnswer = fields(members{"approval_request_id": anyText, "approve": boolean, "reason": anyText}, "approval_request_id", "approve")
 
 func checkValue(at string, v item.Value) *Error {
 	switch v := v.(type) {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/antiphon-go/antiphon/internal/apispec"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
 )
 
@@ -133,6 +134,35 @@ func TestSecondAnswer(t *testing.T) {
 	status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":[`+asked+","+yes+","+yes+`]}`)
 	if status != http.StatusBadRequest || !strings.Contains(text, `"param": "input[2].approval_request_id"`) {
 		t.Errorf("%d %s", status, text)
+	}
+}
+
+// An answer to a request for approval that is neither a yes nor a no is refused by name, and the backend does not see it.
+func TestNoAnswer(t *testing.T) {
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
+		if r.Items[1].JSON() == "" || r.Items[1].Type() != item.TypeMCPApprovalResponse {
+			t.Errorf("%s", r.Items)
+		}
+		return w.Text("x")
+	})}
+	defer s.Close()
+	const asked = `{"type":"mcp_approval_request","id":"mcpr_1","server_label":"s","name":"f","arguments":"{}"}`
+	for members, want := range map[string]string{
+		`"approve":"true"`:               "input[1].approve': expected a boolean, but got a string",
+		`"approve":1`:                    "input[1].approve': expected a boolean, but got the number 1",
+		`"approve":{}`:                   "input[1].approve': expected a boolean, but got an object",
+		`"approve":[]`:                   "input[1].approve': expected a boolean, but got a list",
+		`"approve":null`:                 "Missing required parameter: 'input[1].approve'",
+		`"reason":"x"`:                   "Missing required parameter: 'input[1].approve'",
+		`"approve":true,"reason":5`:      "input[1].reason': expected a string",
+		`"approve":false,"reason":null`:  "",
+		`"approve":true`:                 "",
+		`"approve":false,"reason":"why"`: "",
+	} {
+		status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":[`+asked+`,{"type":"mcp_approval_response","approval_request_id":"mcpr_1",`+members+`}]}`)
+		if (status == http.StatusOK) != (want == "") || status != http.StatusOK && (status != http.StatusBadRequest || !strings.Contains(text, want)) {
+			t.Errorf("%s: %d %s", members, status, text)
+		}
 	}
 }
 
