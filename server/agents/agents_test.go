@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -171,6 +173,45 @@ func TestApproveAtOnce(t *testing.T) {
 	}
 	if got := kinds(w.create(answer)); !strings.HasPrefix(got, "mcp_call:open_door | message:Door: ") {
 		t.Error(got)
+	}
+}
+
+// A call that waits is answered once, where it waits: the same answer again, another one, and one in a copy
+// make no call. Requests without an answer still fork. J1
+func TestApproveTwice(t *testing.T) {
+	const door = "<tool name=\"append_to_file\"/>\n"
+	const script = "turn\n  call append_to_file {\"path\":\"done.txt\",\"content\":\"once\\n\"}\nturn\n  say Done.\nagain\nturn\n  say Well.\n"
+	for _, allow := range []bool{true, false} {
+		w := serving(t, door, script, nil)
+		first := w.create(`{"model":"it","input":"Go."}`)
+		answer := func(to *api.Response, allow bool, more string) string {
+			return fmt.Sprintf(`{"model":"it",%s"previous_response_id":%q,"input":[{"type":"mcp_approval_response","approval_request_id":%q,"approve":%v}]}`, more, to.ID, to.Output[0].ID(), allow)
+		}
+		if status, text := w.send(http.MethodPost, "responses", answer(first, true, `"store":false,`)); status != http.StatusBadRequest || !strings.Contains(text, `"param": "store"`) {
+			t.Errorf("%d %s", status, text)
+		}
+		second := w.create(`{"model":"it","input":"Well?","previous_response_id":"` + first.ID + `"}`)
+		if status, text := w.send(http.MethodPost, "responses", answer(first, true, "")); status != http.StatusConflict || !strings.Contains(text, "asked_again") || !strings.Contains(text, second.ID) {
+			t.Errorf("%d %s", status, text)
+		}
+		third := w.create(answer(second, allow, ""))
+		for _, again := range []bool{true, false} {
+			status, text := w.send(http.MethodPost, "responses", answer(second, again, ""))
+			if status != http.StatusConflict || !strings.Contains(text, "already_answered") || !strings.Contains(text, third.ID) || !strings.Contains(text, `"param": "input[0].approval_request_id"`) {
+				t.Errorf("%d %s", status, text)
+			}
+		}
+		w.refused(http.MethodPost, "responses", answer(second, true, `"store":false,`), "already_answered")
+		content, err := os.ReadFile(filepath.Join(w.dir, "done.txt"))
+		if (err == nil) != allow || allow && string(content) != "once\n" {
+			t.Errorf("allowed %v: %q, %v", allow, content, err)
+		}
+		if fork := w.create(`{"model":"it","input":"Or so?","previous_response_id":"` + third.ID + `"}`); fork.Status != item.StatusCompleted {
+			t.Errorf("%s", kinds(fork))
+		}
+		if fork := w.create(`{"model":"it","input":"Or else?","previous_response_id":"` + second.ID + `"}`); kinds(fork) != "mcp_approval_request:append_to_file" {
+			t.Errorf("%s", kinds(fork))
+		}
 	}
 }
 

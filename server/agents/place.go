@@ -6,9 +6,12 @@ package agents
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/item"
@@ -89,6 +92,8 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 	switch {
 	case approves(r.Items) && (b.busy(old) || atWorker(&part)): // with the call that is approved, perhaps
 		return nil, errLocked
+	case approves(r.Items) && (in != p.store || !part.last):
+		return nil, b.answerElsewhere(ctx, in, log, &part, r.Items)
 	case in != p.store:
 		p.fresh = true
 		if err = b.copy(ctx, p, info, log.Log()[:part.to]); err == nil {
@@ -100,6 +105,52 @@ func (b *Backend) place(ctx context.Context, a *Agent, r *server.Request) (*plac
 		return p, nil
 	}
 	return p, b.forks(ctx, p, log, part)
+}
+
+// answerElsewhere returns the error for an answer to a request for approval that cannot go to the call where it waits: the
+// conversation has gone on, or the answer would be kept in another store. A fork or a copy does not take it: a
+// request that is sent twice would run the call twice.
+func (b *Backend) answerElsewhere(ctx context.Context, in store.Store, log *session.Session, asked *part, items []item.Item) error {
+	r, err := responseOf(b.inner(ctx, in), log.Log(), asked)
+	if err != nil {
+		return err
+	}
+	pending, err := agent.PendingApprovals(ctx, log)
+	if err != nil {
+		return err
+	}
+	for i, it := range items {
+		id := it.CallID()
+		if it.Type() != item.TypeMCPApprovalResponse {
+			continue
+		}
+		waits := slices.ContainsFunc(pending, func(p agent.PendingApproval) bool { return approvalID(r.ID, log.ID(), &p) == id })
+		refused := &server.Error{Status: http.StatusConflict, Param: fmt.Sprintf("input[%d].approval_request_id", i)}
+		switch {
+		case !slices.ContainsFunc(r.Output, func(out item.Item) bool { return out.ID() == id }):
+			return noCallWaits(i, id)
+		case !waits:
+			refused.Code = "already_answered"
+			refused.Message = fmt.Sprintf("The request for approval '%s' was answered already, and its call is not made a second time. The conversation went on with %s: read that response.", id, nextID(log.Log(), asked))
+		case !asked.last:
+			refused.Code = "asked_again"
+			refused.Message = fmt.Sprintf("The conversation went on from %s without an answer to '%s': continue its last response, %s, and answer what that asks.", r.ID, id, lastID(log.Log()))
+		default:
+			return server.Invalid("unsupported_value", "store", "Unsupported value: the call of '%s' waits where its response is kept, so 'store' must be what it was for that response.", id)
+		}
+		return refused
+	}
+	return nil
+}
+
+// nextID returns the id of the response that follows another one in a log, or of that one if none does.
+func nextID(log []session.Entry, p *part) string {
+	for _, next := range partsOf(log) {
+		if next.from > p.from {
+			return next.begin.ResponseID
+		}
+	}
+	return p.begin.ResponseID
 }
 
 // fork makes a place in a session that others use one in a fork of it.

@@ -54,22 +54,31 @@ turn
 // A request for approval can be answered after a reference to it, by a client that names no
 // response. The same history can be sent again later.
 func TestRecallApproval(t *testing.T) {
+	for _, whole := range []bool{true, false} {
+		recallApproval(t, whole)
+	}
+}
+
+// recallApproval answers a request for approval with the whole history before it, or with the request alone.
+func recallApproval(t *testing.T, whole bool) {
+	t.Helper()
 	w := serving(t, asking, "turn\n  say I open it.\n  call open_door {}\nturn\n  say Door: {{output \"open_door\" 1}}\nround\nturn\n  say Yes: {{output \"open_door\" 1}}\n", nil)
 	first := w.create(`{"model":"it","input":"Go."}`)
 	if got := kinds(first); got != "message:I open it. | mcp_approval_request:open_door" {
 		t.Fatal(got)
 	}
 	reference := func(id string) string { return fmt.Sprintf(`{"type":"item_reference","id":%q}`, id) }
-	request := first.Output[1].ID()
+	request, before := first.Output[1].ID(), ""
 	answer := reference(request) + fmt.Sprintf(`,{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}`, request)
-	for name, before := range map[string]string{"the history": `{"role":"user","content":"Go."},` + reference(first.Output[0].ID()) + ",", "the request alone": ""} {
-		second := w.create(`{"model":"it","input":[` + before + answer + `]}`)
-		if got := kinds(second); !strings.HasPrefix(got, "mcp_call:open_door | message:Door: opened") {
-			t.Errorf("%s: %s", name, got)
-		}
-		if before == "" {
-			continue
-		}
+	if whole {
+		before = `{"role":"user","content":"Go."},` + reference(first.Output[0].ID()) + ","
+	}
+	second := w.create(`{"model":"it","input":[` + before + answer + `]}`)
+	if got := kinds(second); !strings.HasPrefix(got, "mcp_call:open_door | message:Door: opened") {
+		t.Errorf("the whole history %v: %s", whole, got)
+	}
+	w.refused(http.MethodPost, "responses", `{"model":"it","input":[`+before+answer+`]}`, "already_answered")
+	if whole {
 		all := before + answer + "," + reference(second.Output[0].ID()) + "," + reference(second.Output[1].ID())
 		third := w.create(`{"model":"it","input":[` + all + `,{"role":"user","content":"Really?"}]}`)
 		if got := kinds(third); !strings.HasPrefix(got, "message:Yes: opened") {

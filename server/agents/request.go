@@ -382,8 +382,7 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 				return approvalID(of, at.session, &p) == given.ApprovalRequestID
 			})
 			if n < 0 {
-				name := fmt.Sprintf("input[%d].approval_request_id", i)
-				return nil, server.Invalid("invalid_value", name, "Invalid '%s': no call waits for an answer to '%s' in what the request continues. It may have been answered elsewhere; an answer must come with previous_response_id or conversation.", name, given.ApprovalRequestID)
+				return nil, noCallWaits(i, given.ApprovalRequestID)
 			}
 			answers = append(answers, answered{pending[n], given})
 		case it.IsCall() && (known[it.CallID()] || known[it.ID()]):
@@ -411,6 +410,12 @@ func (b *Backend) takeApart(ctx context.Context, at *place, run *active, r *serv
 		run.input = append(leftElsewhere(run, pending, r.Items), run.input...)
 	}
 	return answers, nil
+}
+
+// noCallWaits is the error for an answer in the input to a request for approval that no call waits for.
+func noCallWaits(i int, id string) error {
+	name := fmt.Sprintf("input[%d].approval_request_id", i)
+	return server.Invalid("invalid_value", name, "Invalid '%s': no call waits for an answer to '%s' in what the request continues. It may have been answered elsewhere; an answer must come with previous_response_id or conversation.", name, id)
 }
 
 // leftElsewhere refuses the calls of the agent's tools that had not begun where a session was
