@@ -123,6 +123,9 @@ func (s *Server) run(ctx context.Context, j *job) *Error {
 	if !j.accepted {
 		return told
 	}
+	if j.w.err == nil {
+		j.w.breakOff() // the client may have read of it
+	}
 	j.w.reopen() // the failure is sent without the part that could not be written
 	if j.w.Fail(cmp.Or(told.Code, serverError), told.Message) != nil {
 		s.stopOrQuit(j)
@@ -525,7 +528,7 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 	}
 	if joined, err := s.save(j, rec); err != nil {
 		goesOn := final.Status == item.StatusCancelled && rec.Background && s.resumer() != nil
-		if goesOn || continues(final) && (!joined || errors.Is(err, ErrEnded)) || errors.Is(err, ErrLeft) {
+		if goesOn || joins(final) && (!joined || errors.Is(err, ErrEnded)) || errors.Is(err, ErrLeft) {
 			return rec, false, err
 		}
 		s.logf("antiphon server: the end of %s: %v", j.id, err)
@@ -537,11 +540,11 @@ func (s *Server) storeEnd(j *job, final *api.Response, last []api.Event) (rec St
 	return rec, owed, nil
 }
 
-// save stores a response that has ended, and before that adds it to its conversation if it can be
-// continued. So an end that others can read never changes, and a crash between the two loses nothing of
+// save stores a response that has ended, and before that adds it to its conversation if it belongs
+// there. So an end that others can read never changes, and a crash between the two loses nothing of
 // the conversation.
 func (s *Server) save(j *job, rec StoredObject) (joined bool, _ error) {
-	if continues(rec.Response) && !j.alone && j.r.conversation != "" && s.keeper() == nil {
+	if joins(rec.Response) && !j.alone && j.r.conversation != "" && s.keeper() == nil {
 		if err := s.grow(j, rec); err != nil {
 			return false, err
 		}

@@ -53,7 +53,7 @@ func heardOf(rec StoredObject) bool { return rec.Background || len(rec.Response.
 // without it.
 func (s *Server) growLeft(ctx context.Context, p ProgressStore, rec StoredObject) error {
 	talk := rec.Response.Conversation
-	if talk == nil || !continues(rec.Response) {
+	if talk == nil || !joins(rec.Response) {
 		return nil
 	}
 	added := false

@@ -28,10 +28,11 @@ var refusing = []struct {
 	no     func(rec server.StoredObject, full *atomic.Bool) bool
 	status string // of the response
 	items  int    // that are then in its conversation
+	code   int    // of a request that continues it
 }{
-	{"the end", func(rec server.StoredObject, full *atomic.Bool) bool { return rec.Response != nil && full.Load() }, item.StatusCompleted, 2},
-	{"the conversation", func(rec server.StoredObject, full *atomic.Bool) bool { return rec.Conversation != nil && full.Load() }, item.StatusFailed, 0},
-	{"everything", func(_ server.StoredObject, full *atomic.Bool) bool { return full.Load() }, item.StatusFailed, 0},
+	{"the end", func(rec server.StoredObject, full *atomic.Bool) bool { return rec.Response != nil && full.Load() }, item.StatusCompleted, 2, 0},
+	{"the conversation", func(rec server.StoredObject, full *atomic.Bool) bool { return rec.Conversation != nil && full.Load() }, item.StatusFailed, 0, http.StatusOK}, // the response is stored
+	{"everything", func(_ server.StoredObject, full *atomic.Bool) bool { return full.Load() }, item.StatusFailed, 0, http.StatusBadRequest},
 }
 
 // If the store refuses a part of the end of a response, the client, a follower and a later request read the
@@ -41,13 +42,13 @@ func TestEndRefused(t *testing.T) {
 	for _, test := range refusing {
 		for _, mode := range []string{"", `,"stream":true`, `,"background":true`, `,"background":true,"stream":true`} {
 			t.Run(test.name+mode, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { endRefused(t, test.no, mode, test.status, test.items) })
+				synctest.Test(t, func(t *testing.T) { endRefused(t, test.no, mode, test.status, test.items, test.code) })
 			})
 		}
 	}
 }
 
-func endRefused(t *testing.T, no func(server.StoredObject, *atomic.Bool) bool, mode, status string, items int) {
+func endRefused(t *testing.T, no func(server.StoredObject, *atomic.Bool) bool, mode, status string, items, want int) {
 	var full atomic.Bool
 	var logged bytes.Buffer
 	store := &failing{f: func(rec server.StoredObject) error {
@@ -91,7 +92,7 @@ func endRefused(t *testing.T, no func(server.StoredObject, *atomic.Bool) bool, m
 	if _, list := call(s, http.MethodGet, "conversations/"+talk.ID+"/items", ""); strings.Count(list, `"type":"message"`) != items {
 		t.Errorf("the conversation has %s", list)
 	}
-	if code, next := call(s, http.MethodPost, "responses", `{"model":"m","input":"y","previous_response_id":"resp_a","store":false}`); failed && (code != http.StatusBadRequest || !strings.Contains(next, "failed")) {
+	if code, next := call(s, http.MethodPost, "responses", `{"model":"m","input":"y","previous_response_id":"resp_a","store":false}`); failed && code != want || code == http.StatusBadRequest && !strings.Contains(next, "failed") {
 		t.Errorf("continued: %d %s", code, next)
 	}
 

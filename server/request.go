@@ -146,16 +146,16 @@ func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]
 		}
 		return last.items, nil
 	}
-	rec, _, err := s.lookUp(ctx, id, item.StatusFailed)
+	rec, j, err := s.lookUp(ctx, id, item.StatusFailed)
 	k := s.keeper()
 	switch {
 	case !s.has(Stored) || errors.Is(err, ErrNotFound):
 		return nil, Invalid("previous_response_not_found", "previous_response_id", "Previous response with id '%s' not found.", id)
 	case err != nil:
 		return nil, s.failure(err)
-	case !continues(rec.Response) && (k == nil || !ended(rec.Response)):
+	case k != nil && !ended(rec.Response), k == nil && !continues(rec.Response), k == nil && j != nil && !joins(rec.Response):
 		return nil, Invalid("", "previous_response_id",
-			"Previous response with id '%s' is %s: only a completed or incomplete response can be continued.", id, rec.Response.Status)
+			"Previous response with id '%s' is %s: only a response that has ended and has output can be continued.", id, rec.Response.Status)
 	case k != nil:
 		return s.waiting(ctx, k, id)
 	}
@@ -167,16 +167,23 @@ func (s *Server) remember(ctx context.Context, r *Request, last *remembered) ([]
 	return append(slices.Clip(items), lasting(rec.Response)...), nil
 }
 
-// continues reports whether a request can continue a response that the backend does not keep.
+// continues reports whether a request can continue a response that the backend does not keep: one
+// that failed or was cancelled only if there is something to go on from.
 func continues(r *api.Response) bool {
+	return joins(r) || ended(r) && len(r.Output) > 0
+}
+
+// joins reports whether a response that has ended becomes a part of its conversation. The client
+// of one that failed may ask the same again.
+func joins(r *api.Response) bool {
 	return r.Status == item.StatusCompleted || r.Status == item.StatusIncomplete
 }
 
-// lasting returns the output of a response that becomes history. That of an incomplete one does
+// lasting returns the output of a response that becomes history. That of one that is not completed does
 // not have the calls that broke off at its end, which nobody can answer, nor the reasoning that led to them.
 func lasting(r *api.Response) []item.Item {
 	output := r.Output
-	if r.Status != item.StatusIncomplete {
+	if r.Status == item.StatusCompleted {
 		return output
 	}
 	for n := len(output); n > 0; n-- {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"slices"
 	"strings"
@@ -168,6 +170,52 @@ func TestContinueIncomplete(t *testing.T) {
 	made(`{"model":"m","input":"y","conversation":"` + talk.ID + `"}`)
 	if want := []string{"message", "message message message", "message", "message message message"}; !slices.Equal(seen, want) {
 		t.Errorf("got %q, want %q", seen, want)
+	}
+}
+
+// A response that failed can be continued with what it had said, as that of every other server; the text of a
+// message that was open is incomplete, and a call that was open is left out. Without output there is nothing
+// to continue, and nothing of it joins a conversation.
+func TestContinueFailed(t *testing.T) {
+	var seen []item.Item
+	ways := map[string]func(w *server.Writer) error{
+		"nothing": func(w *server.Writer) error { return w.Begin("") },
+		"message": func(w *server.Writer) error {
+			return errors.Join(w.Open(&item.Message{}), w.Delta("half of it"))
+		},
+		"call": func(w *server.Writer) error {
+			return errors.Join(w.Text("I look."), w.Open(&item.FunctionCall{CallID: "c", Name: "f"}), w.Delta(`{"a`))
+		},
+	}
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, r *server.Request, w *server.Writer) error {
+		seen = r.Items
+		if way := ways[r.Model]; way != nil {
+			return errors.Join(way(w), errors.New("broken"))
+		}
+		return w.Text("Well.")
+	}), ErrorLog: log.New(io.Discard, "", 0)}
+	defer s.Close()
+	for name, want := range map[string]string{"nothing": "", "message": "half of it", "call": "I look."} {
+		_, text := call(s, http.MethodPost, "conversations", "{}")
+		talk, err := api.ParseConversation([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text = call(s, http.MethodPost, "responses", `{"model":"`+name+`","input":"x","conversation":"`+talk.ID+`"}`)
+		r, err := api.ParseResponse([]byte(text))
+		if err != nil || r.Status != item.StatusFailed || r.Text() != want || len(r.Output) != min(len(want), 1) || name == "message" && r.Output[0].Status() != item.StatusIncomplete {
+			t.Errorf("%s: %v %s", name, err, text)
+		}
+		if _, list := call(s, http.MethodGet, "conversations/"+talk.ID+"/items", ""); strings.Contains(list, `"message"`) {
+			t.Errorf("%s: the conversation has %s", name, list)
+		}
+		status, text := call(s, http.MethodPost, "responses", `{"model":"m","input":"y","previous_response_id":"`+r.ID+`"}`)
+		switch {
+		case want == "" && (status != http.StatusBadRequest || !strings.Contains(text, "is failed: only a response")):
+			t.Errorf("%s: %d %s", name, status, text)
+		case want != "" && (status != http.StatusOK || len(seen) != 3 || !strings.Contains(seen[1].JSON(), want)):
+			t.Errorf("%s: %d %s, with %v", name, status, text, seen)
+		}
 	}
 }
 
