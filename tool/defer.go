@@ -81,6 +81,9 @@ func (a *Annotations) checkNamespace(def item.Tool) error {
 	if err := CheckName(group.Name); err != nil {
 		return fmt.Errorf("namespace: %w", err)
 	}
+	if group.Description == "" {
+		return fmt.Errorf("namespace %s: the group has no Description, by which the model chooses it: the API requires one", group.Name)
+	}
 	return nil
 }
 

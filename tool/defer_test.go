@@ -66,6 +66,7 @@ func TestDeclaredWrongly(t *testing.T) {
 		"nil group":             {tool.Namespace(nil)},
 		"Tools of its own":      {tool.Namespace(&item.NamespaceTool{Name: "n", Tools: []item.Tool{&item.CustomTool{Name: "c"}}})},
 		`tool name ""`:          {tool.Namespace(&item.NamespaceTool{})},
+		"no Description":        {tool.Namespace(&item.NamespaceTool{Name: "n"})},
 		"nobody could call":     {tool.Callers()},
 		`no caller "everybody"`: {tool.Callers("everybody")},
 	} {
