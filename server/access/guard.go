@@ -4,6 +4,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -82,6 +83,7 @@ type Guard struct {
 	counts   counts
 	sockets  sockets
 	ends     atomic.Int32 // the step in which Serve ends
+	toldFree sync.Map     // the ids of keys: see unpriced
 
 	mu       sync.Mutex
 	projects map[string]*server.Server
@@ -463,6 +465,7 @@ func (g *Guard) admit(req *request, r *server.Request) (done func(server.Outcome
 		u := use
 		if held != nil {
 			u.Tokens = g.accounts.settle(held, o, g.now())
+			g.unpriced(&held.key, r.Model, o)
 		}
 		if counted := g.count(&u, o); ended == nil && counted {
 			g.record(u)
@@ -505,6 +508,16 @@ func (g *Guard) count(u *Use, o server.Outcome) bool {
 	}
 	g.counts.used(u)
 	return true
+}
+
+// unpriced logs, once for each key, that a limit of cost does not limit a model, because it has no price.
+func (g *Guard) unpriced(k *Key, model string, o server.Outcome) {
+	if k.Limits.Cost == 0 || o.Cost > 0 || o.Usage == nil || o.Usage.TotalTokens == 0 {
+		return
+	}
+	if _, told := g.toldFree.LoadOrStore(k.ID, true); !told {
+		g.logged().Warn("the key has a limit of cost, and this model has no price: it limits nothing there (antiphon serve --price, or a price in the settings)", "key", k.Name, "model", cmp.Or(o.Model, model))
+	}
 }
 
 func (g *Guard) record(u Use) {

@@ -173,6 +173,30 @@ func TestCostADay(t *testing.T) {
 	w.create("a", hello)
 }
 
+// A limit of cost that limits nothing, because the model has no price, is logged once for each key.
+func TestCostWithoutPrice(t *testing.T) {
+	free := func(_ context.Context, _ *server.Request, w *server.Writer) error {
+		w.Usage(api.Usage{InputTokens: 10, OutputTokens: 5, TotalTokens: 15})
+		return w.Text("x")
+	}
+	w := world(t, &access.Guard{}, free, access.Key{Name: "a", Limits: access.Limits{Cost: 1}}, access.Key{Name: "b", Limits: access.Limits{Tokens: 1000}})
+	for range 2 {
+		w.create("a", hello)
+		w.create("b", hello)
+		<-w.uses
+		<-w.uses
+	}
+	if log := w.logged(); strings.Count(log, "has no price") != 1 || !strings.Contains(log, `"key":"a","model":"m"`) {
+		t.Errorf("logged %s", log)
+	}
+	priced := world(t, &access.Guard{}, echo, access.Key{Name: "a", Limits: access.Limits{Cost: 1}})
+	priced.create("a", hello)
+	<-priced.uses
+	if log := priced.logged(); strings.Contains(log, "has no price") {
+		t.Errorf("logged %s", log)
+	}
+}
+
 // What a response may cost is reserved before it is known, so requests at once cannot all use what is left.
 func TestCostIsReserved(t *testing.T) {
 	begun, end := make(chan struct{}), make(chan struct{})
