@@ -27,6 +27,7 @@ func TestMCPRefuses(t *testing.T) {
 	powerful := write(t, filepath.Join(dir, "powerful.md"), "<config model=\"rehearsal\"/>\n<tool name=\"wipe\" command=\"true\" approval=\"allow\" description=\"x\"/>\n")
 	plain := write(t, filepath.Join(dir, "plain.md"), "<config model=\"rehearsal\"/>\n")
 	spaced := write(t, filepath.Join(dir, "a b.md"), "<config model=\"rehearsal\"/>\n")
+	other := write(t, filepath.Join(t.TempDir(), "plain.md"), "<config model=\"rehearsal\"/>\n")
 	for _, test := range []struct {
 		args []string
 		want []string
@@ -34,7 +35,7 @@ func TestMCPRefuses(t *testing.T) {
 		{[]string{powerful}, []string{"wipe", "antiphon trust", "--trust"}},
 		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "keys"}},
 		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8788"}},
-		{[]string{plain, plain}, []string{"both be the tool plain"}},
+		{[]string{plain, other}, []string{"both be the tool plain"}},
 		{[]string{spaced}, []string{`"a b" cannot be the name of a tool`, "rename the file"}},
 		{[]string{}, []string{"name at least one agent's file or folder"}},
 		{[]string{plain, "--answer-time", "0s"}, []string{"--answer-time"}},

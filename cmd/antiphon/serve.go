@@ -286,7 +286,7 @@ func (h hider) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// files returns the agents' files. what is what each is to clients.
+// files returns the agents' files, each once. what is what each is to clients.
 func (c *servedFlags) files(what string) (files []string, err error) {
 	if len(c.Files) == 0 {
 		return nil, usage(errors.New("name at least one agent's file or folder"))
@@ -311,16 +311,25 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 		}
 		files = append(files, found...)
 	}
+	return c.apart(files, what)
+}
+
+// apart returns files without those that are named twice, as by a file and its folder. Two files of one name are an error.
+func (c *servedFlags) apart(all []string, what string) (files []string, err error) {
 	seen := map[string]string{}
-	for _, file := range files {
+	for _, file := range all {
 		name := modelName(file)
-		if other := seen[name]; other != "" {
+		switch other := seen[name]; {
+		case other != "" && sameFile(other, file):
+			continue
+		case other != "":
 			return nil, usage(fmt.Errorf("%s and %s would both be the %s %s: rename one", show.Visible(other), show.Visible(file), what, show.Visible(name)))
 		}
 		seen[name] = file
 		if err := notAgent(file); err != nil {
 			return nil, usage(err)
 		}
+		files = append(files, file)
 	}
 	return files, nil
 }

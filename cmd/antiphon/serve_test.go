@@ -50,7 +50,13 @@ func TestServeRefuses(t *testing.T) {
 			}
 		}
 	}
-	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", "--check", "--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example/of-mine")
+	one := t.TempDir()
+	named := write(t, filepath.Join(one, "plain.md"), "<config model=\"rehearsal\"/>\n")
+	o := programEnv(t, []string{"XDG_DATA_HOME=" + dir}, "serve", "--check", named, one, named) // a file and its folder are one model
+	if o.code != 0 || strings.Contains(o.err, "would both be") {
+		t.Errorf("exit code %d, %s %s", o.code, o.out, o.err)
+	}
+	o = programEnv(t, []string{"XDG_DATA_HOME=" + dir, "ANTIPHON_WEBHOOK_SECRET=0123456789abcdef"}, "serve", "--check", "--upstream", "http://localhost:1/v1", "--webhook", "https://hooks.example/of-mine")
 	if o.code != 0 || !strings.Contains(o.out, "webhook: events are sent to hooks.example\n") || !strings.Contains(o.out, "all models are asked at") {
 		t.Errorf("exit code %d, %s %s", o.code, o.out, o.err)
 	}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"slices"
@@ -160,13 +161,17 @@ func (b *Backend) report(err error) {
 	}
 }
 
-// Models implements [server.ModelLister].
+// Models implements [server.ModelLister]. The list of all leaves out agents whose file was deleted.
 func (b *Backend) Models(_ context.Context, id string) (list []server.Model, _ error) {
 	for i := range b.Agents {
 		if id == "" || b.Agents[i].Name == id {
 			m := server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon", Description: b.Agents[i].Description}
-			if file, err := os.Stat(b.Agents[i].Config.File); err == nil { // requests tell what is wrong with it
+			file, err := os.Stat(b.Agents[i].Config.File)
+			switch {
+			case err == nil: // requests tell what is wrong with it
 				m.Created = file.ModTime().Unix()
+			case errors.Is(err, fs.ErrNotExist) && id == "": // by its name it is still no model of another server
+				continue
 			}
 			list = append(list, m)
 		}
@@ -354,7 +359,11 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 	run.end = end
 	h := run.host
 	names := clientTools(r.Request)
-	if !run.queued {
+	if run.queued {
+		if err := b.taken(ctx, a, h, r.Request); err != nil {
+			return err
+		}
+	} else {
 		ag, err := run.lent.start(ctx, a, h)
 		if err != nil {
 			return b.unusable(a, err)

@@ -72,6 +72,22 @@ func TestDeletedFile(t *testing.T) {
 	}
 }
 
+// The model of a deleted file is not listed. Its name is still that of an agent, so that a server beside this one, such as
+// a gateway, does not get what is meant for the agent.
+func TestDeletedFileListed(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Hello.\n", nil)
+	for _, want := range []int{1, 0} {
+		all, err := w.b.Models(t.Context(), "")
+		named, failed := w.b.Models(t.Context(), "it")
+		if err != nil || failed != nil || len(all) != want || len(named) != 1 {
+			t.Errorf("%+v, %+v, %v, %v", all, named, err, failed)
+		}
+		if err := os.RemoveAll(filepath.Join(w.dir, "it.md")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // A client is told that a file with a mistake may be mended, and what is in it or where it is
 // goes to the operator alone.
 func TestMistakenFile(t *testing.T) {

@@ -353,8 +353,5 @@ func TestQueueFunctionsRefused(t *testing.T) {
 	h.works(false, nil)
 	h.refused(http.MethodPost, "responses", `{"model":"it","input":"x","tools":[{"type":"function","name":"bad name","parameters":null,"strict":false}]}`, "tools[0]")
 	h.refused(http.MethodPost, "responses", `{"model":"it","input":"x","tools":[{"type":"mcp","server_label":"s","server_url":"https://example.org/","authorization":"k"}]}`, "token")
-	r := h.create(`{"model":"it","input":"x","tools":[{"type":"function","name":"append_to_file","parameters":null,"strict":false}]}`)
-	if r.Status != item.StatusFailed { // only a worker knows all tools of the agent
-		t.Errorf("%s %+v", r.Status, r.Error)
-	}
+	h.refused(http.MethodPost, "responses", `{"model":"it","input":"x","tools":[{"type":"function","name":"append_to_file","parameters":null,"strict":false}]}`, "the agent has a tool called 'append_to_file' itself")
 }

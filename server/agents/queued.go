@@ -97,6 +97,28 @@ func (b *Backend) unqueued(ctx context.Context, a *Agent, r *server.Request) err
 	return nil
 }
 
+// taken returns an error if a tool of a request has the name of a tool that the agent's file declares. Those of MCP servers
+// are known to workers alone.
+func (b *Backend) taken(ctx context.Context, a *Agent, h *host.Host, r *api.Request) error {
+	if len(clientTools(r)) == 0 {
+		return nil
+	}
+	shown, err := host.Preview(ctx, h.File, h.Store, h.Session, host.FrontEnd{})
+	if err != nil {
+		return b.unopened(a, err)
+	}
+	set, err := shown.ToolSet(ctx)
+	if err != nil {
+		return err
+	}
+	for i, def := range r.Tools {
+		if err := taken(set, i, def); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // noWorker reports whether it is certain that no worker runs.
 func noWorker(ctx context.Context, in store.Store) (bool, error) {
 	cards, known, err := worker.Running(ctx, in)

@@ -771,6 +771,27 @@ func TestQueueConversationBusy(t *testing.T) {
 	}
 }
 
+// A function of the client with the name of one of the agent's tools is refused before anything is left for workers. One
+// with the name of a subagent's tool is not. V1
+func TestQueueToolTwice(t *testing.T) {
+	w := serving(t, reader+`<tool name="helper" agent="helper.md" local description="Helps."/>`+"\n"+`<tool mcp_server="http://127.0.0.1:1/mcp" server="none"/>`+"\n", "again\nturn\n  say Yes.\n", func(b *agents.Backend) { b.Queue = true })
+	write(t, w.dir, "helper.md", "<config model=\"rehearsal:it.script\"/>\n<tool name=\"append_to_file\"/>\n")
+	h := inHall(w)
+	for _, name := range []string{"read_file", "helper"} {
+		status, text := h.send(http.MethodPost, "responses", `{"model":"it","input":"x","background":true,"tools":[{"type":"function","name":"other"},{"type":"function","name":"`+name+`"}]}`)
+		if status != http.StatusBadRequest || !strings.Contains(text, "tools[1].name") || !strings.Contains(text, "'"+name+"'") {
+			t.Errorf("%d %s", status, text)
+		}
+	}
+	for info, err := range h.store.List(t.Context(), session.Query{}) {
+		t.Errorf("left: %+v, %v", info, err)
+	}
+	r := h.create(`{"model":"it","input":"x","background":true,"tools":[{"type":"function","name":"append_to_file","parameters":null,"strict":null}]}`)
+	h.left(r.ID)
+	h.cancel(r.ID)
+	h.done(r.ID)
+}
+
 // A response in a session that its operator has archived goes on there, and not in a new session with the file's own
 // question.
 func TestQueueArchived(t *testing.T) {

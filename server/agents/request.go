@@ -233,11 +233,10 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		if err != nil {
 			return nil, wrongTool(i, err)
 		}
-		name := nameOf(def)
-		if _, taken := set.Lookup(name); taken {
-			return nil, server.Invalid("invalid_value", fmt.Sprintf("tools[%d].name", i), "Invalid 'tools[%d].name': the agent has a tool called '%s' itself.", i, name)
+		if err := taken(set, i, def); err != nil {
+			return nil, err
 		}
-		a.Tools, names = append(slices.Clip(a.Tools), t), append(names, name)
+		a.Tools, names = append(slices.Clip(a.Tools), t), append(names, nameOf(def))
 	}
 	to := &a.Request
 	picked, err := choice(r)
@@ -278,6 +277,15 @@ func adapt(ctx context.Context, a *agent.Agent, r *server.Request) (names []stri
 		}
 	}
 	return names, nil
+}
+
+// taken returns an error if a tool of a request has the name of one of the agent's.
+func taken(set *tool.Set, i int, def item.Tool) error {
+	name := nameOf(def)
+	if _, taken := set.Lookup(name); taken {
+		return server.Invalid("invalid_value", fmt.Sprintf("tools[%d].name", i), "Invalid 'tools[%d].name': the agent has a tool called '%s' itself.", i, name)
+	}
+	return nil
 }
 
 // wrongTool is the error about a tool of a request that cannot be used.
