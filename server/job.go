@@ -406,20 +406,22 @@ type write struct {
 // beginningStored waits until the beginning of the response is stored. If it could not be, it
 // returns the error, once: the response fails, and nothing of it is stored.
 func (j *job) beginningStored() error {
-	err := j.awaitStored(context.WithoutCancel(j.ctx)) // the write ends with j.ctx
-	if err != nil {
+	w := j.beginning()
+	if w == nil {
+		return nil
+	}
+	<-w.done // the write ends with j.ctx
+	if w.err != nil {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.storing, j.keep = nil, false
 	}
-	return err
+	return w.err
 }
 
 // awaitStored waits until the beginning of the response is stored or could not be.
 func (j *job) awaitStored(ctx context.Context) error {
-	j.mu.Lock()
-	w := j.storing
-	j.mu.Unlock()
+	w := j.beginning()
 	if w == nil {
 		return nil
 	}
@@ -429,6 +431,13 @@ func (j *job) awaitStored(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// beginning returns the write of the beginning, or nil.
+func (j *job) beginning() *write {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.storing
 }
 
 // note updates the record and wakes followers.
