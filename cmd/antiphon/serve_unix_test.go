@@ -130,6 +130,10 @@ func TestServeRuleOfOneAgent(t *testing.T) {
 	if status, text := s.send(http.MethodPost, "responses", `{"model":"note","input":"x"}`); status != http.StatusServiceUnavailable || !strings.Contains(text, `"agent_invalid"`) {
 		t.Errorf("%d %s", status, text)
 	}
+	s.process.signal(t, syscall.SIGTERM)
+	if code, rest := s.process.wait(t); code != exitOK {
+		t.Errorf("exit code %d, %s", code, rest)
+	}
 }
 
 // A server that ends says for what it waits.
