@@ -6,12 +6,26 @@ package decode
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool/output"
 )
+
+// ReadPart is [Part] for a file that is read from r, at most as far as it may be large.
+func ReadPart(name string, r io.Reader) (item.Part, error) {
+	if nils.Is(r) {
+		return nil, errors.New("decode: the reader of the file is nil")
+	}
+	data, err := io.ReadAll(io.LimitReader(r, output.MaxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return Part(name, data)
+}
 
 // Part returns the content of a file as a part of a message: an image, text under the
 // file's name, or a file that the endpoint reads. An image that models do not read (BMP,

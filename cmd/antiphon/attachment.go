@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path"
@@ -54,7 +53,7 @@ func attachment(ctx context.Context, name string) (item.Part, error) {
 			return nil, errors.Unwrap(err)
 		}
 		defer f.Close()
-		return contentOf(name, f)
+		return decode.ReadPart(name, f)
 	})
 }
 
@@ -76,15 +75,6 @@ func unlessEnded[T any](ctx context.Context, read func() (T, error)) (T, error) 
 		var none T
 		return none, ctx.Err()
 	}
-}
-
-// contentOf returns what an open file holds as a part of a message.
-func contentOf(name string, f *os.File) (item.Part, error) {
-	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	return decode.Part(name, data)
 }
 
 // named returns text with the name of its source.

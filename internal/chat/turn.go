@@ -9,7 +9,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,7 +25,6 @@ import (
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/queue"
-	"github.com/antiphon-go/antiphon/tool/output"
 )
 
 // turn says a text to the agent and shows what happens. Only what makes it impossible to go
@@ -267,11 +265,7 @@ func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Par
 	if again, gone := filepath.EvalSymlinks(path); err != nil || gone != nil || again != real || !os.SameFile(now, info) {
 		return nil, errors.New("another file took its place")
 	}
-	data, err := io.ReadAll(io.LimitReader(f, output.MaxFileBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	part, err := decode.Part(name, data)
+	part, err := decode.ReadPart(name, f)
 	if err == nil {
 		fmt.Fprintf(t.std.Err, "   with %s\n", show.Visible(beside(real)))
 	}

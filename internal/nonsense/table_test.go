@@ -190,6 +190,7 @@ var functions = []function{
 	{"completions", "ParseResponse", completions.ParseResponse},
 	{"completions", "AppendResponse", completions.AppendResponse},
 	{"decode", "PDF", decode.PDF},
+	{"decode", "ReadPart", decode.ReadPart},
 	{"decode", "Part", decode.Part},
 	{"dialect", "Open", dialect.Open},
 	{"dialect", "Register", dialect.Register},
