@@ -503,8 +503,8 @@ func TestHostedRefusalIsCounted(t *testing.T) {
 	}
 }
 
-// What agents at the endpoint say to each other is no answer to the person: only the
-// first one speaks to them. G1 W7
+// What agents at the endpoint say to each other is not an answer to the person: only the
+// first one speaks to the person. G1 W7
 func TestHostedAgentsSpeak(t *testing.T) {
 	says := func(id, who, text string) item.Item {
 		it, err := item.ParseString(`{"type":"message","id":"` + id + `","role":"assistant","status":"completed","phase":"final_answer","content":[{"type":"output_text","text":"` +

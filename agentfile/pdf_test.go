@@ -134,7 +134,7 @@ func TestPDFCircles(t *testing.T) {
 	drawing := "<</Type/XObject/Subtype/Form/Length 70/Resources<</XObject<</A 5 0 R>>>>>>\nstream\n" + strings.Repeat("/A Do /A Do\n", 100)[:70] + "\nendstream"
 	drawings := objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
 		"<</Type/Page/Parent 2 0 R/Resources<</XObject<</A 5 0 R>>>>/Contents 4 0 R>>", "<</Length 30>>\nstream\n/A Do /A Do /A Do /A Do /A Do  \nendstream", drawing)
-	// A drawing draws ten, each of which draws ten: a hundred thousand texts in a small file, and nothing in a circle.
+	// A drawing draws ten, and each of these draws ten. A small file has a hundred thousand texts, and no circle.
 	multiply := []string{"<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
 		"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>/XObject<</A 6 0 R>>>>/Contents 4 0 R>>", program("/A Do"), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"}
 	for i := range 5 {

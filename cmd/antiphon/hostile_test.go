@@ -279,7 +279,7 @@ func (w world) meet(member, text string) {
 // K1: the attempts of testdata/hostile are real. With all agreements that a person can give
 // and nothing that confines its programs, each file does what it wants, so that TestHostileFiles
 // would see it; or the program says of it what the file tells in a line "Seen: TEXT", because something else
-// than an agreement stops it. A file of which neither is true attempts nothing. That a person is asked proves nothing.
+// than an agreement stops it. If neither is true, the file attempts nothing. A question to the person proves nothing.
 func TestHostileFilesAreReal(t *testing.T) {
 	world := newWorld(t)
 	for _, path := range hostileFiles(t) {

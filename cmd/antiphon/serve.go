@@ -37,7 +37,7 @@ type serveCommand struct {
 	Work        string        `enum:"here,queue" default:"here" placeholder:"here|queue" help:"Who runs the agents: here, this server, or queue, workers over the same store (see antiphon work). The default is here."`
 	KeepStreams time.Duration `name:"keep-streams" placeholder:"TIME" help:"How long after its last event the stream of a background response of an agent can be read again; the default is 1h."`
 	Drain       time.Duration `name:"drain-time" default:"30s" placeholder:"TIME" help:"When the server is told to end: how long running responses may take. Then they end with the status incomplete."`
-	DrainDelay  time.Duration `name:"drain-delay" default:"0s" placeholder:"TIME" help:"When the server is told to end: how long it first takes requests as before, while /readyz says 503, so that load balancers notice it."`
+	DrainDelay  time.Duration `name:"drain-delay" default:"0s" placeholder:"TIME" help:"How long the server takes requests as before after it is told to end. Meanwhile /readyz says 503, so that load balancers notice."`
 }
 
 // workQueue is the value of --work with which workers run the agents.
