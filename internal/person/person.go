@@ -157,6 +157,10 @@ func (p *Person) await(ctx context.Context, words bool) (string, bool, error) {
 	if p.Asks != nil {
 		defer p.Asks(words)()
 	}
+	if ctx.Err() != nil { // select would take either: a line that is there answers no question that is over
+		fmt.Fprintln(p.err)
+		return "", false, ctx.Err()
+	}
 	select {
 	case <-ctx.Done():
 		fmt.Fprintln(p.err)

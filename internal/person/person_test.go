@@ -6,6 +6,7 @@ package person
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -115,4 +116,24 @@ func TestAnswerBeforeIsARule(t *testing.T) {
 	if err != nil || !d.Allow || d.Rule == nil || d.Rule.Under != "pub" || d.Decided != session.DeciderRule || d.By != "" {
 		t.Errorf("%+v %v", d, err)
 	}
+}
+
+// TestOverTakesNoLine proves that a question that is over before it is asked takes no line that is there:
+// the line answers what is asked next.
+func TestOverTakesNoLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := New(strings.NewReader("yes\n"), io.Discard)
+		who.Typed()
+		synctest.Wait() // the line is there
+		over, end := context.WithCancel(t.Context())
+		end()
+		for range 50 { // chance would take the line in one of them
+			if line, _, err := who.Line(over); line != "" || !errors.Is(err, context.Canceled) {
+				t.Fatalf("%q, %v", line, err)
+			}
+		}
+		if line, ok, err := who.Line(t.Context()); line != "yes" || !ok || err != nil {
+			t.Errorf("%q, %v, %v", line, ok, err)
+		}
+	})
 }
