@@ -5,6 +5,7 @@ package mcpbridge_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -91,15 +92,19 @@ func TestMemoryOfMessages(t *testing.T) {
 		"a notification":  {many(`"method":"notifications/message","params":{"level":"info","data":[`, `0`, `]}`, 10_000_000), "more than 1048576 values"},
 		"a call's result": {many(`"id":1,"result":{"content":[`, `0`, `]}`, 10_000_000), ""},
 	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := mcpbridge.Tap([]byte(c.message))
-		runtime.ReadMemStats(&after)
-		if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
-			t.Errorf("%s: %v, want %q", name, err, c.err)
+		most, took := uint64(10*len(c.message)+128<<20), uint64(math.MaxUint64)
+		for try := 0; took > most && try < 5; try++ { // the race detector makes sync.Pool lose buffers now and then, which are allocated again
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := mcpbridge.Tap([]byte(c.message))
+			runtime.ReadMemStats(&after)
+			if (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Fatalf("%s: %v, want %q", name, err, c.err)
+			}
+			took = after.TotalAlloc - before.TotalAlloc // all that was allocated, much of it not at the same time
 		}
-		if n := after.TotalAlloc - before.TotalAlloc; n > uint64(10*len(c.message)+128<<20) { // all that was allocated, much of it not at the same time
-			t.Errorf("%s: %d bytes take %d", name, len(c.message), n)
+		if took > most {
+			t.Errorf("%s: %d bytes take %d", name, len(c.message), took)
 		}
 	}
 }
