@@ -286,8 +286,12 @@ func (t *dialogue) handed(ctx context.Context) bool {
 	}
 	select {
 	case <-t.leaves:
-		return t.detached.Load()
 	case <-ctx.Done():
-		return false
+		select { // the first one takes either
+		case <-t.leaves:
+		default:
+			return false
+		}
 	}
+	return t.detached.Load()
 }

@@ -84,10 +84,14 @@ func (p *Person) Alone(ctx context.Context) (done func(), err error) {
 	defer host.Unseen(ctx)()
 	select {
 	case p.turn <- struct{}{}:
-		return done, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if ctx.Err() != nil { // select takes either: what is over is not asked
+		done()
+		return nil, ctx.Err()
+	}
+	return done, nil
 }
 
 // Unasked drops what was typed before a question. An answer that was given twice
@@ -157,9 +161,16 @@ func (p *Person) await(ctx context.Context, words bool) (string, bool, error) {
 	if p.Asks != nil {
 		defer p.Asks(words)()
 	}
-	if ctx.Err() != nil { // select would take either: a line that is there answers no question that is over
+	// The last select takes any that is ready: a line that is there answers no question that is over, or that
+	// nobody can see.
+	if ctx.Err() != nil {
 		fmt.Fprintln(p.err)
 		return "", false, ctx.Err()
+	}
+	select {
+	case <-p.Lost:
+		return "", false, nil
+	default:
 	}
 	select {
 	case <-ctx.Done():

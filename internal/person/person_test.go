@@ -119,7 +119,7 @@ func TestAnswerBeforeIsARule(t *testing.T) {
 }
 
 // TestOverTakesNoLine proves that a question that is over before it is asked takes no line that is there:
-// the line answers what is asked next.
+// the line answers what is asked next. If the terminal is gone it answers nothing.
 func TestOverTakesNoLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		who := New(strings.NewReader("yes\n"), io.Discard)
@@ -132,6 +132,15 @@ func TestOverTakesNoLine(t *testing.T) {
 				t.Fatalf("%q, %v", line, err)
 			}
 		}
+		gone := make(chan struct{})
+		close(gone)
+		who.Lost = gone
+		for range 50 {
+			if line, ok, err := who.Line(t.Context()); line != "" || ok || err != nil {
+				t.Fatalf("the terminal is gone: %q, %v, %v", line, ok, err)
+			}
+		}
+		who.Lost = nil
 		if line, ok, err := who.Line(t.Context()); line != "yes" || !ok || err != nil {
 			t.Errorf("%q, %v, %v", line, ok, err)
 		}
