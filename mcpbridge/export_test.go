@@ -25,17 +25,27 @@ func WithoutSandbox(t *testing.T) {
 	t.Cleanup(func() { supports = was })
 }
 
-// Hurried are options of a bridge that is not patient, for tests.
+// Hurried are options of a bridge for tests. It waits little, but not where a busy machine would make a server
+// look hung, mute or unwilling to end.
 func Hurried(o Options) Options {
+	const patience = 2 * time.Minute
 	o.pace = &pace{
 		backoff: func(int) time.Duration { return time.Millisecond },
 		tries:   3,
-		ping:    100 * time.Millisecond,
-		refresh: 20 * time.Second,
-		stream:  100 * time.Millisecond,
+		ping:    patience,
+		refresh: patience,
+		stream:  patience,
 		slow:    100 * time.Millisecond,
-		grace:   100 * time.Millisecond,
+		grace:   patience,
 	}
+	return o
+}
+
+// Impatient are options of a bridge that takes a server for hung soon, which any may be on a busy machine.
+func Impatient(o Options) Options {
+	const soon = 100 * time.Millisecond
+	o = Hurried(o)
+	o.pace.ping, o.pace.stream, o.pace.grace = soon, soon, soon
 	return o
 }
 

@@ -31,7 +31,7 @@ func listen(t *testing.T, h http.Handler) *httptest.Server {
 }
 
 func at(url string) mcpbridge.Server {
-	return mcpbridge.Server{Name: "probe", URL: url, Timeout: 20 * time.Second}
+	return mcpbridge.Server{Name: "probe", URL: url, StartTimeout: patience, Timeout: patience}
 }
 
 func overHTTP(t *testing.T, s *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
@@ -116,7 +116,7 @@ func TestHTTPHang(t *testing.T) {
 	if o := r.wantError("hang", "{}", "was told to cancel it"); o.Failure != tool.TimedOut || o.Abandoned {
 		t.Errorf("%+v", o)
 	}
-	r.want("ok", "{}", "fine")
+	r.wantSoon("ok", "{}", "fine")
 }
 
 // B5: the token and the headers go to the server's own host and to no other,
@@ -220,7 +220,7 @@ func TestHTTPSilentStream(t *testing.T) {
 		}
 		inner.ServeHTTP(w, req)
 	}))
-	r := connect(t, mcpbridge.Options{}, at(server.URL))
+	r := connectAs(t, mcpbridge.Impatient(mcpbridge.Options{}), at(server.URL))
 	r.want("ok", "{}", "fine")
 }
 
@@ -262,7 +262,7 @@ func TestClientCredentials(t *testing.T) {
 	if s.OAuth, err = mcpbridge.ClientCredentials("me", endpoint.NewKey("my-own-secret"), "https://elsewhere.example", server.Client()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if _, err := mcpbridge.Connect(ctx, mcpbridge.Hurried(mcpbridge.Options{}), s); err == nil || !strings.Contains(err.Error(), "issuer") {
 		t.Error(err)

@@ -28,9 +28,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// patience is what a server has to start and to answer on a busy machine.
+const patience = 5 * time.Minute
+
 // program is this binary as a server.
 func program(mode string, env ...string) mcpbridge.Server {
-	s := mcpbridge.Server{Name: "probe", Command: []string{os.Args[0]}, Env: map[string]string{modeVariable: mode}, Timeout: 20 * time.Second}
+	s := mcpbridge.Server{Name: "probe", Command: []string{os.Args[0]}, Env: map[string]string{modeVariable: mode}, StartTimeout: patience, Timeout: patience}
 	for _, v := range env {
 		name, value, _ := strings.Cut(v, "=")
 		s.Env[name] = value
@@ -46,7 +49,12 @@ type rig struct {
 
 func connect(t *testing.T, opts mcpbridge.Options, servers ...mcpbridge.Server) *rig {
 	t.Helper()
-	b, err := mcpbridge.Connect(t.Context(), mcpbridge.Hurried(opts), servers...)
+	return connectAs(t, mcpbridge.Hurried(opts), servers...)
+}
+
+func connectAs(t *testing.T, opts mcpbridge.Options, servers ...mcpbridge.Server) *rig {
+	t.Helper()
+	b, err := mcpbridge.Connect(t.Context(), opts, servers...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,6 +83,19 @@ func (r *rig) want(name, arguments, text string) {
 	if o := r.call(name, arguments); o.Failed || o.Content.Display() != text {
 		r.t.Errorf("%s(%s): failed %v %q, want %q", name, arguments, o.Failed, o.Content.Display(), text)
 	}
+}
+
+// wantSoon is like want for a server whose calls have little time: on a busy machine it may be over before
+// the answer comes, and then the tool is called again.
+func (r *rig) wantSoon(name, arguments, text string) {
+	r.t.Helper()
+	eventually(r.t, name+" is answered in time", func() bool {
+		o := r.call(name, arguments)
+		if o.Failure != tool.TimedOut && (o.Failed || o.Content.Display() != text) {
+			r.t.Fatalf("%s(%s): failed %v %q, want %q", name, arguments, o.Failed, o.Content.Display(), text)
+		}
+		return !o.Failed
+	})
 }
 
 // wantError calls a tool that must fail with an error that names the server and

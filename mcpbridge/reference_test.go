@@ -55,7 +55,7 @@ func reference(t *testing.T, name string, args ...string) []string {
 func TestEverything(t *testing.T) {
 	var log events
 	s := mcpbridge.Server{
-		Name: "probe", Command: reference(t, "server-everything", "stdio"), Exclude: []string{"toggle-*"},
+		Name: "probe", StartTimeout: patience, Command: reference(t, "server-everything", "stdio"), Exclude: []string{"toggle-*"},
 		SecretEnv: map[string]endpoint.Key{"EVERYTHING_KEY": endpoint.NewKey("sk-very-secret-1234")},
 	}
 	r := connect(t, mcpbridge.Options{Notify: log.add, Roots: []string{"/data"}}, s)
@@ -125,7 +125,7 @@ func checkPicture(t *testing.T, o tool.Outcome) {
 // checksum of a chunk that no pixel needs, reaches the model, and what the server
 // sent is kept.
 func TestTinyImageReachesTheModel(t *testing.T) {
-	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", Command: reference(t, "server-everything", "stdio"), Include: []string{"get-tiny-image"}})
+	r := connect(t, mcpbridge.Options{}, mcpbridge.Server{Name: "probe", StartTimeout: patience, Command: reference(t, "server-everything", "stdio"), Include: []string{"get-tiny-image"}})
 	server := agenttest.NewServer(t, agenttest.Completed(item.Call("c1", "get-tiny-image", "{}")), agenttest.Completed(item.Assistant("I see.")))
 	s := session.New()
 	a := &agent.Agent{Model: server.Client(), Tools: r.bridge.Tools(), Output: output.Policy{Images: picture.Limits{}}, Policy: agent.Policy{Allow: []string{"*"}}}
@@ -157,8 +157,8 @@ func TestTinyImageReachesTheModel(t *testing.T) {
 
 // X2: the hanging call of a server in another language ends, and is cancelled.
 func TestEverythingTimeout(t *testing.T) {
-	s := mcpbridge.Server{Name: "probe", Command: reference(t, "server-everything", "stdio"), Timeout: 500 * time.Millisecond}
-	r := connect(t, mcpbridge.Options{}, s)
+	s := mcpbridge.Server{Name: "probe", StartTimeout: patience, Command: reference(t, "server-everything", "stdio"), Timeout: 500 * time.Millisecond}
+	r := connectAs(t, mcpbridge.Impatient(mcpbridge.Options{}), s) // it does not end before its operation does
 	if o := r.wantError("trigger-long-running-operation", `{"duration":60,"steps":60}`, "was told to cancel it"); o.Failure != tool.TimedOut {
 		t.Errorf("%+v", o)
 	}
