@@ -14,6 +14,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,17 +204,23 @@ func TestIdle(t *testing.T) {
 	const limit = 50 * time.Millisecond
 	reply := agenttest.Completed(item.Assistant("one two three"))
 	for name, answer := range map[string]agenttest.Reply{
+		"before the answer":      reply.Stall(nil),
 		"before the first event": reply.StallAfter(0, nil),
 		"in the middle":          reply.StallAfter(6, nil),
 		"in an error's body":     agenttest.Failure(500, "server_error", "oh").WithHeader("Content-Length", "999").StallAfter(1, nil),
 	} {
-		srv := agenttest.NewServer(t, answer)
-		c := srv.Client()
-		c.IdleTimeout = limit
-		e := wantClass(t, drain(t, c, hello()).err, endpoint.Idle)
-		if !strings.Contains(e.Error(), "sent nothing for 50ms") || len(srv.Requests()) != 1 {
-			t.Errorf("%s: %d requests, %v", name, len(srv.Requests()), e)
-		}
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := 0
+				c := inBubble(t, always(answer, &requests))
+				c.IdleTimeout = limit
+				e := wantClass(t, drain(t, c, hello()).err, endpoint.Idle)
+				synctest.Wait() // the server sees that the client is gone
+				if !strings.Contains(e.Error(), "sent nothing for 50ms") || requests != 1 {
+					t.Errorf("%d requests, %v", requests, e)
+				}
+			})
+		})
 	}
 
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -226,17 +233,18 @@ func TestIdle(t *testing.T) {
 	_, err := c.Create(t.Context(), hello())
 	wantClass(t, err, endpoint.Idle)
 
-	srv := agenttest.NewServer(t, reply)
-	c = srv.Client()
-	c.IdleTimeout = 5 * limit
-	for ev, err := range c.Stream(t.Context(), hello()) {
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := inBubble(t, always(reply, new(int)))
+		c.IdleTimeout = limit
+		for ev, err := range c.Stream(t.Context(), hello()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Type == api.EventItemAdded {
+				time.Sleep(100 * limit)
+			}
 		}
-		if ev.Type == api.EventItemAdded {
-			time.Sleep(6 * limit)
-		}
-	}
+	})
 }
 
 // S7: on by default, and can be put off.

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/coder/websocket"
@@ -698,20 +699,36 @@ func TestSocketCancelEarly(t *testing.T) {
 // S7: silence is bounded, in the handshake, before the first event, and
 // between two.
 func TestSocketIdle(t *testing.T) {
-	for name, answer := range map[string]agenttest.Reply{
-		"handshake": agenttest.Raw(404, "text/plain", "").Stall(nil).AtUpgrade(),
-		"answer":    agenttest.Completed(item.Assistant("hi")).Stall(nil),
-		"event":     agenttest.Completed(item.Assistant("hi")).StallAfter(1, nil),
-	} {
+	for name, events := range map[string]int{"handshake": -1, "answer": 0, "event": 1} {
 		t.Run(name, func(t *testing.T) {
-			th, _, srv := overSocket(t)
-			srv.Add(answer)
-			th.Client.IdleTimeout = 50 * time.Millisecond
-			wantClass(t, drainModel(t.Context(), t, th, hello()).err, endpoint.Idle)
-			if n := len(srv.Sockets()); n != 1 {
-				t.Errorf("%d sockets", n)
-			}
-			srv.Close()
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				c := inBubble(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					n++
+					if events < 0 {
+						<-r.Context().Done()
+						return
+					}
+					conn, err := websocket.Accept(w, r, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_, _, _ = conn.Read(t.Context())
+					for _, event := range told("resp_0", said("m", "hi"))[:events] {
+						_ = conn.Write(t.Context(), websocket.MessageText, []byte(event))
+					}
+					_, _, _ = conn.Read(t.Context()) // until the client hangs up
+				}))
+				c.Profile, c.IdleTimeout = openAI(t), 50*time.Millisecond
+				th := &responses.Chain{Client: c, Transport: responses.WebSocket}
+				wantClass(t, drainModel(t.Context(), t, th, hello()).err, endpoint.Idle)
+				_ = th.Close()
+				synctest.Wait() // the server sees that the client is gone
+				if n != 1 {
+					t.Errorf("%d sockets", n)
+				}
+			})
 		})
 	}
 }
