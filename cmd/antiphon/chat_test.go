@@ -280,7 +280,7 @@ func TestChatKilled(t *testing.T) {
 	term.until(t, "You said: \"hello\".")
 	term.keys(t, "not sent", "C-j", "yet")
 	var drafts []string
-	for range 1000 {
+	for until := time.Now().Add(stay); time.Now().Before(until); {
 		if drafts, _ = filepath.Glob(filepath.Join(dir, "data", "antiphon", "drafts", "*")); len(drafts) == 1 && read(t, drafts[0]) == "not sent\nyet" {
 			break
 		}

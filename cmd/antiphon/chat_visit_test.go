@@ -98,7 +98,7 @@ func TestChatDetach(t *testing.T) {
 				t.Fatal(err)
 			}
 			term.tmux(t, "kill-server")
-			for range 2000 {
+			for until := time.Now().Add(stay); time.Now().Before(until); {
 				if err := syscall.Kill(pid, 0); err != nil {
 					return
 				}

@@ -111,7 +111,7 @@ func (l *leftServer) read(resp *http.Response, n int) (list []api.Event) {
 		text, _ := io.ReadAll(resp.Body)
 		l.t.Fatalf("%s %s", resp.Status, text)
 	}
-	late := time.AfterFunc(time.Minute, func() { resp.Body.Close() }) // a stream that stands still ends, and the caller sees what is missing
+	late := time.AfterFunc(stay, func() { resp.Body.Close() }) // a stream that stands still ends, and the caller sees what is missing
 	defer late.Stop()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)

@@ -78,7 +78,7 @@ func (m *moving) reached(t *testing.T, p *process) {
 	t.Helper()
 	select {
 	case <-m.asked:
-	case <-time.After(15 * time.Second):
+	case <-time.After(stay):
 		p.signal(t, syscall.SIGKILL)
 		_, rest := p.wait(t)
 		t.Fatalf("the endpoint is not asked\n%s", rest)

@@ -38,7 +38,7 @@ func openTerminal(t *testing.T, dir, line string) *terminalOf {
 		pane, err := exec.Command("tmux", "-S", term.socket, "display-message", "-p", "#{pane_pid}").Output()
 		_ = exec.Command("tmux", "-S", term.socket, "kill-server").Run()
 		if err == nil {
-			_ = exec.Command("sh", "-c", "for n in $(seq 1000); do kill -0 -"+strings.TrimSpace(string(pane))+" 2>/dev/null || exit 0; sleep 0.01; done").Run()
+			_ = exec.Command("sh", "-c", "for n in $(seq 30000); do kill -0 -"+strings.TrimSpace(string(pane))+" 2>/dev/null || exit 0; sleep 0.01; done").Run()
 		}
 	})
 	// The shell waits for a line, so that nothing is printed before it is piped.
@@ -76,7 +76,7 @@ func (term *terminalOf) until(t *testing.T, text string) string {
 func (term *terminalOf) untilThat(t *testing.T, what string, wanted func(screen string) bool) string {
 	t.Helper()
 	screen := ""
-	for range 1000 {
+	for until := time.Now().Add(stay); time.Now().Before(until); {
 		if screen = term.tmux(t, "capture-pane", "-p"); wanted(screen) {
 			return screen
 		}
@@ -103,7 +103,7 @@ var seconds = regexp.MustCompile(`, (\d+)s`)
 // the machine is.
 func (term *terminalOf) untilLater(t *testing.T, text string, than int) (screen string, second int) {
 	t.Helper()
-	for range 1000 {
+	for until := time.Now().Add(stay); time.Now().Before(until); {
 		screen = term.until(t, text)
 		_, line, _ := strings.Cut(screen, text)
 		line, _, _ = strings.Cut(line, "\n")
@@ -121,7 +121,7 @@ func (term *terminalOf) untilLater(t *testing.T, text string, than int) (screen 
 // written returns all that was sent to the terminal, when the command is done.
 func (term *terminalOf) written(t *testing.T) string {
 	t.Helper()
-	for range 1000 {
+	for until := time.Now().Add(stay); time.Now().Before(until); {
 		if raw := read(t, term.raw); strings.Contains(raw, "[exit code ") {
 			return raw
 		}

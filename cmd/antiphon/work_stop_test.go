@@ -48,9 +48,7 @@ func TestNoProcessStays(t *testing.T) {
 	}
 }
 
-// stay is how long a test waits for something that must happen. The processes stay for longer.
-const stay = 5 * time.Minute
-
+// processes stay for longer than a test waits.
 const processes = `exec 9>alive; sleep 1000 & setsid sh -c "sleep 1000 & sleep 1000" & (setsid sleep 1000 &) ; echo started >&9; sleep 1000`
 
 func noProcessStays(t *testing.T, profile, end, tools string) {

@@ -80,7 +80,7 @@ func workersDie(t *testing.T, store string) {
 		p := start(t, nil, worker...)
 		select {
 		case <-reached:
-		case <-time.After(5 * time.Minute):
+		case <-time.After(stay):
 			p.signal(t, syscall.SIGKILL)
 			_, rest := p.wait(t)
 			t.Fatalf("the endpoint is not asked\n%s%s", rest, p.err.String())

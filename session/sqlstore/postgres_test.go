@@ -623,7 +623,7 @@ func TestCreateBesideDeletion(t *testing.T) {
 	}()
 	select {
 	case err = <-made:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("it waits for the deletion")
 		defer func() { <-made }() // after the deletion
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -117,12 +118,11 @@ func TestTwoProcesses(t *testing.T) {
 // moment later.
 func lockSoon(t *testing.T, l session.Locker, id string) (unlock func() error, err error) {
 	t.Helper()
-	for range 100 {
-		if unlock, err = l.Lock(t.Context(), id); !errors.Is(err, session.ErrBusy) {
-			break
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		if unlock, err = l.Lock(t.Context(), id); !errors.Is(err, session.ErrBusy) || time.Now().After(until) {
+			return unlock, err
 		}
 	}
-	return unlock, err
 }
 
 // Two processes follow each other: what one writes the other sees.
