@@ -201,7 +201,7 @@ func TestIdleWebSocketsMemory(t *testing.T) {
 
 // A client that stops in the middle of a body loses its connection, and holds nobody up.
 func TestSlowBody(t *testing.T) {
-	w := world(t, &access.Guard{Bounds: access.Bounds{Patience: 300 * time.Millisecond}}, echo)
+	w := world(t, &access.Guard{Bounds: access.Bounds{Patience: 2 * time.Second}}, echo)
 	var slow []net.Conn
 	for range 20 {
 		slow = append(slow, w.dial("POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"))
@@ -221,7 +221,7 @@ func TestDeadClient(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		t.Run(fmt.Sprint("gone ", gone), func(t *testing.T) {
 			ended := make(chan error, 1)
-			w := world(t, &access.Guard{Bounds: access.Bounds{Patience: 300 * time.Millisecond}}, func(ctx context.Context, _ *server.Request, w *server.Writer) error {
+			w := world(t, &access.Guard{Bounds: access.Bounds{Patience: 2 * time.Second}}, func(ctx context.Context, _ *server.Request, w *server.Writer) error {
 				text := strings.Repeat("x", 64<<10)
 				err := w.Text("first")
 				for !gone && err == nil {
