@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
@@ -46,7 +47,24 @@ func Part(name string, data []byte) (item.Part, error) {
 		}
 		return output.Image(fit)
 	case utf8.Valid(data) && output.IsText(data) && output.SniffFile(name, data) != "application/pdf":
-		return &item.InputText{Text: filepath.Base(name) + ":\n\n" + string(data)}, nil
+		return TextPart(filepath.Base(name), string(data)), nil
 	}
 	return output.File(name, data)
+}
+
+// nameEnd stands between the name of a text and the text.
+const nameEnd = ":\n\n"
+
+// TextPart returns a text as a part of a message, under the name of its source, such as a file or a URL.
+func TextPart(name, text string) *item.InputText {
+	return &item.InputText{Text: name + nameEnd + text}
+}
+
+// TextName returns the name that [TextPart] put before a text, or "" if the text has none.
+func TextName(text string) string {
+	name, _, ok := strings.Cut(text, nameEnd)
+	if !ok || strings.Contains(name, "\n") {
+		return ""
+	}
+	return name
 }

@@ -77,11 +77,6 @@ func unlessEnded[T any](ctx context.Context, read func() (T, error)) (T, error) 
 	}
 }
 
-// named returns text with the name of its source.
-func named(name, text string) item.Part {
-	return &item.InputText{Text: name + ":\n\n" + text}
-}
-
 // linked returns what is behind a URL.
 func linked(ctx context.Context, link, extension string) (item.Part, error) {
 	switch extension {
@@ -101,9 +96,9 @@ func linked(ctx context.Context, link, extension string) (item.Part, error) {
 	switch kind, _, _ := strings.Cut(contentType, ";"); {
 	case strings.HasSuffix(kind, "html"):
 		text, err := web.HTMLToMarkdown(ctx, data, contentType, link)
-		return named(link, text), err
+		return decode.TextPart(link, text), err
 	case utf8.Valid(data) && output.IsText(data):
-		return named(link, string(data)), nil
+		return decode.TextPart(link, string(data)), nil
 	}
 	return decode.Part(link, data)
 }

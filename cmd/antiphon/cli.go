@@ -22,6 +22,7 @@ import (
 	"github.com/antiphon-go/antiphon/chatmd"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
+	"github.com/antiphon-go/antiphon/internal/chat"
 	"github.com/antiphon-go/antiphon/internal/lazyregexp"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -128,19 +129,10 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 		args = append([]string{"chat"}, args...)
 	}
 	exited, code := false, 0 // by --help, which kong reports by exiting
-	parser, err := kong.New(grammarFor(args),
-		kong.Name("antiphon"),
-		kong.Description(description),
-		kong.Writers(std.out, std.err),
-		kong.Exit(func(with int) { exited, code = true, with }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
-		kong.ExplicitGroups(flagGroups),
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := newParser(ctx, args, std, func(with int) { exited, code = true, with })
 	if err != nil {
 		return report(std, hide, args, err)
 	}
-	parser.Model.HelpFlag.Help = "Show this help."
 	if len(args) > 0 && args[0] == completes {
 		return report(std, hide, args, complete(ctx, std.out, parser, host.Environ(env), args[1:]))
 	}
@@ -158,10 +150,8 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if unread != nil {
 		return report(std, hide, args, unread)
 	}
-	for _, arg := range args {
-		if !utf8.ValidString(arg) {
-			return report(std, hide, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", arg)))
-		}
+	if i := slices.IndexFunc(args, func(arg string) bool { return !utf8.ValidString(arg) }); i >= 0 {
+		return report(std, hide, args, usage(fmt.Errorf("the argument %q is not UTF-8 text; convert it, or name a file", args[i])))
 	}
 	command, err := parser.Parse(args)
 	if out.err != nil { // what was printed so far, such as help, is incomplete
@@ -176,30 +166,55 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	if err != nil {
 		return report(std, hide, args, usage(fmt.Errorf("%s; see %s --help", plainer(err), helpFor(err))))
 	}
-	if err := filledFlags(command); err != nil {
-		return report(std, hide, args, err)
+	full, err := perform(command, std, host.Environ(env))
+	if full != nil {
+		hide = full.Hide
 	}
-	own, err := readSettings(host.Environ(env))
-	if err != nil && command.Selected().Name != "version" {
-		return report(std, hide, args, err)
-	}
-	if err := own.unalias(command, host.Environ(env)); err != nil {
-		return report(std, hide, args, err)
-	}
-	full := own.over(host.Environ(env))
-	if err == nil && asksEndpoints(command.Command()) {
-		if full, err = own.withKept(full, std.err); err != nil {
-			return report(std, hide, args, err)
-		}
-	}
-	if err = command.Run(std, full, own); err == nil {
+	if err == nil {
 		err = out.err
 	}
-	hide = full.Hide
 	if errors.Is(err, syscall.EPIPE) && command.Selected().Name != "run" {
 		err = &exitError{codeOf(err), errors.New("standard output was closed before everything was written")}
 	}
 	return report(std, hide, args, err)
+}
+
+// newParser returns the parser of a command line. exits is told the exit code of --help.
+func newParser(ctx context.Context, args []string, std stdio, exits func(code int)) (*kong.Kong, error) {
+	parser, err := kong.New(grammarFor(args),
+		kong.Name("antiphon"),
+		kong.Description(description),
+		kong.Writers(std.out, std.err),
+		kong.Exit(exits),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups(flagGroups),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err == nil {
+		parser.Model.HelpFlag.Help = "Show this help."
+	}
+	return parser, err
+}
+
+// perform runs a command with the settings, and returns its environment, which is nil if it was not run.
+func perform(command *kong.Context, std stdio, env environment) (environment, error) {
+	if err := filledFlags(command); err != nil {
+		return nil, err
+	}
+	own, err := readSettings(env)
+	if err != nil && command.Selected().Name != "version" {
+		return nil, err
+	}
+	if err := own.unalias(command, env); err != nil {
+		return nil, err
+	}
+	full := own.over(env)
+	if err == nil && asksEndpoints(command.Command()) {
+		if full, err = own.withKept(full, std.err); err != nil {
+			return nil, err
+		}
+	}
+	return full, command.Run(std, full, own)
 }
 
 // filledFlags returns an error for a flag with an empty text or list, for example
@@ -478,11 +493,10 @@ func isVerb(err error, arg string) bool {
 
 // meant returns a suggestion for an argument that a command does not accept.
 func meant(command, arg string) string {
-	info, err := os.Stat(arg)
 	switch {
 	case command == "antiphon run":
 		return ": put a prompt of several words in quotes"
-	case command == "antiphon" && err == nil && info.Mode().IsRegular():
+	case command == "antiphon" && chat.IsFile(arg):
 		return fmt.Sprintf(": antiphon run %s runs it", quoted(arg))
 	case command == "antiphon sessions" && verbs[arg] != "":
 		return ", did you mean " + verbs[arg] + "?"

@@ -296,6 +296,11 @@ func (c *completion) values(ctx context.Context, p *at, v *kong.Value) {
 	case "SESSION":
 		c.sessions(ctx, p)
 	}
+	c.namedValues(ctx, p, v)
+}
+
+// namedValues adds what the value with a name may be.
+func (c *completion) namedValues(ctx context.Context, p *at, v *kong.Value) {
 	switch v.Name {
 	case "model":
 		c.models()

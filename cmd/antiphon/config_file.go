@@ -69,15 +69,7 @@ var notInConfig = []string{"config", "check", "help"}
 // parseConfig returns the values of a file by the names of the flags of a command: a text,
 // or a list for a flag that may be repeated.
 func parseConfig(path string, text []byte, command *kong.Node) (map[string]any, error) {
-	flags, names := map[string]*kong.Flag{}, []string{}
-	for _, group := range command.AllFlags(false) {
-		for _, f := range group {
-			flags[f.Name] = f
-			if !slices.Contains(notInConfig, f.Name) {
-				names = append(names, f.Name)
-			}
-		}
-	}
+	flags, names := flagsOf(command)
 	said, at := map[string]any{}, 0
 	for line := range strings.Lines(string(text)) {
 		at++
@@ -113,24 +105,43 @@ func parseConfig(path string, text []byte, command *kong.Node) (map[string]any, 
 			}
 			return nil, bad(name+": "+err.Error(), hint)
 		}
-		if f.Target.Kind() != reflect.Slice {
-			if said[name] != nil {
-				return nil, bad(name+" has a value already", "only lists may be repeated")
-			}
-			said[name] = value
+		if f.Target.Kind() == reflect.Slice {
+			list, _ := said[name].([]any)
+			said[name] = appendParts(list, f, value)
 			continue
 		}
-		list, _ := said[name].([]any)
-		parts := []string{value}
-		if f.Tag.Sep != -1 {
-			parts = kong.SplitEscaped(value, f.Tag.Sep)
+		if said[name] != nil {
+			return nil, bad(name+" has a value already", "only lists may be repeated")
 		}
-		for _, part := range parts {
-			list = append(list, strings.TrimSpace(part))
-		}
-		said[name] = list
+		said[name] = value
 	}
 	return said, nil
+}
+
+// appendParts adds the parts of a value to the list of a flag that may be repeated.
+func appendParts(list []any, f *kong.Flag, value string) []any {
+	parts := []string{value}
+	if f.Tag.Sep != -1 {
+		parts = kong.SplitEscaped(value, f.Tag.Sep)
+	}
+	for _, part := range parts {
+		list = append(list, strings.TrimSpace(part))
+	}
+	return list
+}
+
+// flagsOf returns the flags of a command by their names, and the names of those that a file may set.
+func flagsOf(command *kong.Node) (flags map[string]*kong.Flag, names []string) {
+	flags = map[string]*kong.Flag{}
+	for _, group := range command.AllFlags(false) {
+		for _, f := range group {
+			flags[f.Name] = f
+			if !slices.Contains(notInConfig, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	return flags, names
 }
 
 // tryFlag reads a value as the command line does, and returns what is wrong with it.

@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/antiphon-go/antiphon/internal/chat"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 )
@@ -38,7 +39,7 @@ func (c *runCommand) prompt(ctx context.Context, std stdio) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	if isFile(c.Prompt) && !c.Quiet {
+	if chat.IsFile(c.Prompt) && !c.Quiet {
 		name := quoted(c.Prompt)
 		fmt.Fprintf(std.err, "antiphon: %s is a file, and is sent as the prompt's words; -f %[1]s attaches it\n", name)
 	}
@@ -165,9 +166,4 @@ func await(ctx context.Context, std stdio, awaited string, read func() error) er
 			return ctx.Err()
 		}
 	}
-}
-
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
+	"github.com/antiphon-go/antiphon/server"
 	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
 )
@@ -89,8 +90,8 @@ Examples:
   curl localhost:8787/v1/responses -H 'Content-Type: application/json' -d '{"model":"tour","input":"Hello"}'`
 }
 
-// Run serves until ctx is done.
-func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
+// check refuses flags that do not go together, and warns of those that change nothing.
+func (c *serveCommand) check(std stdio) error {
 	if c.Drain < 0 || c.DrainDelay < 0 || c.KeepStreams < 0 {
 		return usage(errors.New("limits and times cannot be negative"))
 	}
@@ -106,7 +107,12 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if c.Work == workQueue {
 		c.warnOfWorkers(std)
 	}
-	if err := c.accessFlags.check(); err != nil {
+	return c.accessFlags.check()
+}
+
+// Run serves until ctx is done.
+func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) error {
+	if err := c.check(std); err != nil {
 		return err
 	}
 	hook, err := c.webhook(env)
@@ -118,17 +124,8 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		return c.show(ctx, std, env)
 	}
 	s := &serving{hook: hook}
-	hide := env.Hider()
-	if len(c.Files) > 0 {
-		list, err := c.agents(ctx, "model", std, env)
-		if err != nil {
-			return err
-		}
-		errorLog := log.New(std.err, "antiphon: ", 0)
-		s.agents = &agents.Backend{Queue: c.Work == workQueue, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
-		for _, a := range list {
-			s.agents.Agents = append(s.agents.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
-		}
+	if s.agents, err = c.backend(ctx, std, env, hook); err != nil {
+		return err
 	}
 	table, err := c.table(ctx, env)
 	if err != nil {
@@ -138,13 +135,11 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
-	costs, err := c.costs(env)
-	if err != nil {
+	if s.costs, err = c.costs(env); err != nil {
 		return err
 	}
-	s.costs = costs
 	if len(ups) > 0 {
-		s.upstreams = c.gateway(ups, costs, std, hide)
+		s.upstreams = c.gateway(ups, s.costs, std, env.Hider())
 	}
 	end, err := s.traced(&c.traceFlags, env)
 	if err != nil {
@@ -159,7 +154,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	if c.Work == workQueue {
+	if c.workers {
 		if _, err := queueOf(in); err != nil {
 			return errors.Join(err, l.Close(), in.Close())
 		}
@@ -173,6 +168,23 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		c.sayUpstreams(std.err, "antiphon: ", ups, len(c.Files) > 0)
 	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
+}
+
+// backend returns the backend of the agents, or nil if there are none. The person is asked about their files.
+func (c *serveCommand) backend(ctx context.Context, std stdio, env environment, hook *server.Webhook) (*agents.Backend, error) {
+	if len(c.Files) == 0 {
+		return nil, nil
+	}
+	list, err := c.agents(ctx, "model", std, env)
+	if err != nil {
+		return nil, err
+	}
+	errorLog, hide := log.New(std.err, "antiphon: ", 0), env.Hider()
+	b := &agents.Backend{Queue: c.workers, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
+	for _, a := range list {
+		b.Agents = append(b.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
+	}
+	return b, nil
 }
 
 // givenFlag is a flag, and whether it was given.

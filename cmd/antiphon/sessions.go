@@ -331,6 +331,17 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%s\t%s\n", name, show.Unbroken(fmt.Sprintf(format, args...)))
 	}
+	a.eachAbout(line)
+	a.eachUsed(line)
+	a.eachLeft(line)
+	return errors.Join(w.Flush(), out.end())
+}
+
+// lineFunc prints a line of an account: what it is about, and a text.
+type lineFunc func(name, format string, args ...any)
+
+// eachAbout prints what the session is.
+func (a *account) eachAbout(line lineFunc) {
 	line("id", "%s%s", a.ID, specials(a.Info))
 	line("name", "%s", cmp.Or(a.Name, "-"))
 	line("file", "%s", cmp.Or(a.Path, "-"))
@@ -353,6 +364,10 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	if len(a.Models) > 0 {
 		line("reported", "%s", strings.Join(a.Models, ", "))
 	}
+}
+
+// eachUsed prints how much was said and used.
+func (a *account) eachUsed(line lineFunc) {
 	line("log", "%s, %s, %s, %s", show.Plural(int(a.Entries), "entry"), show.Plural(a.Items, "item"), show.Plural(a.Turns, "turn"), show.Plural(a.Calls, "call"))
 	line("used", "%s", cmp.Or(strings.TrimPrefix(show.UsedText(a.All, a.Nested, a.Tokens), ", "), "nothing"))
 	if len(a.Agents) > 1 {
@@ -373,6 +388,10 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	for _, one := range a.Tools {
 		line("tool", "%s", toolText(one))
 	}
+}
+
+// eachLeft prints how the last run ended, and what waits.
+func (a *account) eachLeft(line lineFunc) {
 	if a.Unread != "" {
 		line("not read", "%s", a.Unread)
 	}
@@ -391,7 +410,6 @@ func (a *account) print(std stdio, hide func(string) string) error {
 	if a.Inbox > 0 {
 		line("inbox", "%s for the next run", show.Plural(a.Inbox, "delivery"))
 	}
-	return errors.Join(w.Flush(), out.end())
 }
 
 // costText describes a cost if it is known.

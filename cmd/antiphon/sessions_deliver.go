@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/attach"
 	"github.com/antiphon-go/antiphon/internal/person"
@@ -208,25 +209,9 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 		if pending, err = c.chosen(pending, s); err != nil {
 			return err
 		}
-		asked := person.New(std.in, std.err)
-		var done []answeredCall
-		for _, p := range pending {
-			d, err := c.decide(ctx, std, asked, store, p)
-			if errors.Is(err, attach.ErrAnswered) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if log != nil {
-				if err := log.Write(ctx, host.Answered(p, d)...); err != nil {
-					return err
-				}
-			}
-			if err := worker.Answer(ctx, store, info.ID, d); err != nil {
-				return err
-			}
-			done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
+		done, err := c.answer(ctx, std, store, info, log, pending)
+		if err != nil {
+			return err
 		}
 		works, err := worker.Wake(ctx, store, info.ID) // the answers may be in the log, and not in the inbox
 		if err != nil {
@@ -237,6 +222,30 @@ func (c *approveCommand) Run(ctx context.Context, std stdio, env environment, al
 		}
 		return all.told(std, done, "%s: %s answered; the run that is under way goes on with that, or the next one: antiphon run FILE --session %s", info.ID, show.Plural(len(done), "call"), quoted(info.ID))
 	})
+}
+
+// answer decides about calls, and leaves each answer in the audit log and for the session.
+func (c *approveCommand) answer(ctx context.Context, std stdio, store keeper, info session.Info, log *audit.Log, pending []agent.PendingApproval) (done []answeredCall, err error) {
+	asked := person.New(std.in, std.err)
+	for _, p := range pending {
+		d, err := c.decide(ctx, std, asked, store, p)
+		if errors.Is(err, attach.ErrAnswered) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if log != nil {
+			if err := log.Write(ctx, host.Answered(p, d)...); err != nil {
+				return nil, err
+			}
+		}
+		if err := worker.Answer(ctx, store, info.ID, d); err != nil {
+			return nil, err
+		}
+		done = append(done, answeredCall{p.Session, p.CallID, p.Tool, d.Allow})
+	}
+	return done, nil
 }
 
 // answeredCall is what sessions approve prints of a call.

@@ -120,6 +120,9 @@ func parseAge(what, text string) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
+// waitsInInbox says why a session is not deleted.
+const waitsInInbox = "has something in its inbox that somebody said"
+
 // expire deletes the sessions that were not written to since the given time.
 func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsCommand, store keeper, since time.Time) (out sweptOut, err error) {
 	old := func(i session.Info) bool { return i.Updated.Before(since) && (i.Archived || !c.Archived) }
@@ -129,33 +132,20 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 			fmt.Fprintf(std.err, "antiphon: %s %s, and stays\n", info.ID, why)
 		}
 	}
-	const waits, unread = "has something in its inbox that somebody said", "has an inbox that cannot be read"
-	var list []session.Info
-	for info, err := range store.List(ctx, session.Query{Archived: true}) {
-		if errors.Is(err, session.ErrDamaged) { // it hides no other
-			fmt.Fprintf(std.err, "antiphon: a session stays: %s\n", show.Printable(err.Error()))
-			break
-		}
-		if err != nil {
-			return out, err
-		}
-		if old(info) {
-			list = append(list, info)
-		}
+	list, err := oldSessions(ctx, std, store, old)
+	if err != nil {
+		return out, err
 	}
 	if box, ok := store.(session.Inbox); ok {
 		list = slices.DeleteFunc(list, func(info session.Info) bool {
-			for d, err := range box.Deliveries(ctx, info.ID) {
-				if err != nil {
-					stays(info, &out.Unread, unread+": "+show.Printable(all.hide(err.Error())))
-					return true
-				}
-				if session.AllTaken(info.ID, d) != nil {
-					stays(info, &out.Waiting, waits)
-					return true
-				}
+			waits, err := hasDelivery(ctx, box, info.ID)
+			switch {
+			case err != nil:
+				stays(info, &out.Unread, "has an inbox that cannot be read: "+show.Printable(all.hide(err.Error())))
+			case waits:
+				stays(info, &out.Waiting, waitsInInbox)
 			}
-			return false
+			return err != nil || waits
 		})
 	}
 	if !all.JSON && len(list) > 0 {
@@ -177,7 +167,7 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		case errors.Is(err, session.ErrBusy):
 			stays(info, &out.InUse, "is in use")
 		case errors.Is(err, session.ErrDeliveryWaits): // it, or a session nested in it
-			stays(info, &out.Waiting, waits)
+			stays(info, &out.Waiting, waitsInInbox)
 		case err != nil:
 			return out, err
 		case gone:
@@ -185,6 +175,36 @@ func (c *sweepCommand) expire(ctx context.Context, std stdio, all *sessionsComma
 		}
 	}
 	return out, nil
+}
+
+// oldSessions lists the sessions that are old. A damaged one stays, and hides no other.
+func oldSessions(ctx context.Context, std stdio, store keeper, old func(session.Info) bool) (list []session.Info, err error) {
+	for info, err := range store.List(ctx, session.Query{Archived: true}) {
+		if errors.Is(err, session.ErrDamaged) {
+			fmt.Fprintf(std.err, "antiphon: a session stays: %s\n", show.Printable(err.Error()))
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if old(info) {
+			list = append(list, info)
+		}
+	}
+	return list, nil
+}
+
+// hasDelivery reports whether a delivery in the inbox of a session waits to be taken.
+func hasDelivery(ctx context.Context, box session.Inbox, id string) (bool, error) {
+	for d, err := range box.Deliveries(ctx, id) {
+		if err != nil {
+			return false, err
+		}
+		if session.AllTaken(id, d) != nil {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 func (c *sweepCommand) sure(ctx context.Context, std stdio, n int) (bool, error) {

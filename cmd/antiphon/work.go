@@ -121,8 +121,8 @@ func (e *engineName) UnmarshalText(text []byte) error {
 	return fmt.Errorf("there is no engine %q, only queue, and temporal in the program antiphon-temporal", text)
 }
 
-// Run does work until ctx is done.
-func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+// check refuses flags that make no sense, and completes the paths and addresses.
+func (c *workStartCommand) check(env environment) error {
 	if c.Runs < 1 || c.Attempts < 1 || c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 || c.Patience < 0 || c.Drain < 0 || c.KeepCheckouts < 0 {
 		return usage(errors.New("--runs and --attempts are at least 1, and limits and times cannot be negative"))
 	}
@@ -159,6 +159,14 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 	if info, err := os.Stat(c.Agents); err != nil || !info.IsDir() {
 		return usage(fmt.Errorf("--agents %s: %w", quoted(c.Agents), cmp.Or(err, errors.New("it is not a folder"))))
 	}
+	return nil
+}
+
+// Run does work until ctx is done.
+func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	if err := c.check(env); err != nil {
+		return err
+	}
 	cfg, err := c.config(ctx, std, env)
 	if err != nil {
 		return err
@@ -176,17 +184,8 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 			return err
 		}
 		cfg.Notify = nil // the log has the notices of runs
-		w := &worker.Worker{
-			Config: cfg, Agents: agents, Prepare: agentserver.Prepare, Name: c.Name, Labels: c.Labels, Host: c.Host, Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), KeepCheckouts: c.KeepCheckouts, Tenants: c.Tenants, Caps: c.Caps, Runs: c.Runs,
-			Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers, Log: slog.New(slog.NewTextHandler(std.err, nil)),
-		}
-		machine, err := os.Hostname()
-		if w.Host == "" && err == nil {
-			w.Host = machine
-		}
-		if w.Name == "" {
-			w.Name = fmt.Sprintf("%s %d", cmp.Or(w.Host, "a machine without a name"), os.Getpid())
-		}
+		w := c.worker(env)
+		w.Config, w.Agents, w.Log = cfg, agents, slog.New(slog.NewTextHandler(std.err, nil))
 		if work.JSON {
 			w.Log = slog.New(slog.NewJSONHandler(std.out, nil))
 		}
@@ -209,6 +208,23 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		}
 		return err
 	})
+}
+
+// worker returns a worker as the flags describe it.
+func (c *workStartCommand) worker(env environment) *worker.Worker {
+	w := &worker.Worker{
+		Prepare: agentserver.Prepare, Name: c.Name, Labels: c.Labels, Host: c.Host, Tenants: c.Tenants, Caps: c.Caps,
+		Volumes: c.Volumes, Repositories: c.Repos, Checkouts: cacheFolder(env, "checkouts"), KeepCheckouts: c.KeepCheckouts,
+		Runs: c.Runs, Attempts: c.Attempts, Patience: c.Patience, Drain: c.Drain, ApprovalTime: c.ApprovalTime, Approvers: c.Approvers,
+	}
+	machine, err := os.Hostname()
+	if w.Host == "" && err == nil {
+		w.Host = machine
+	}
+	if w.Name == "" {
+		w.Name = fmt.Sprintf("%s %d", cmp.Or(w.Host, "a machine without a name"), os.Getpid())
+	}
+	return w
 }
 
 // config returns the configuration of all runs.
@@ -387,24 +403,27 @@ Examples:
   git diff | antiphon work submit agents/review.md monday -`
 }
 
-// Run submits.
-func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+// job returns the work that the flags describe.
+func (c *workSubmitCommand) job(std stdio, env environment) (j worker.Job, err error) {
 	if c.In < 0 {
-		return usage(errors.New("--in cannot be negative"))
+		return j, usage(errors.New("--in cannot be negative"))
 	}
 	if err := cmp.Or(absentAgent(c.File, nil), notAgent(c.File)); err != nil {
-		return usage(err)
+		return j, usage(err)
 	}
 	cfg, err := workConfig(std, env)
 	if err != nil {
-		return err
+		return j, err
 	}
 	place, err := c.place()
 	if err != nil {
-		return usage(err)
+		return j, usage(err)
 	}
 	cfg.File, cfg.Session, cfg.Owner, cfg.Tags = c.File, c.Session, c.Owner, c.Tag
-	j := worker.Job{Config: cfg, Key: c.Key, By: person.AccountName(), From: "work submit", Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: c.Upgrade}
+	j = worker.Job{
+		Config: cfg, Key: c.Key, By: person.AccountName(), From: "work submit",
+		Tenant: c.Tenant, Priority: c.Priority, Needs: c.Needs, Place: place, Upgrade: c.Upgrade,
+	}
 	if c.In > 0 {
 		j.Due = time.Now().Add(c.In)
 	}
@@ -412,14 +431,23 @@ func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment,
 	if text == "-" {
 		read, err := io.ReadAll(std.in)
 		if err != nil {
-			return fmt.Errorf("standard input: %w", err)
+			return j, fmt.Errorf("standard input: %w", err)
 		}
 		if text = string(read); strings.TrimSpace(text) == "" {
-			return usage(errors.New("standard input is empty: there is nothing to say"))
+			return j, usage(errors.New("standard input is empty: there is nothing to say"))
 		}
 	}
 	if text != "" {
 		j.Input = []item.Item{item.User(text)}
+	}
+	return j, nil
+}
+
+// Run submits.
+func (c *workSubmitCommand) Run(ctx context.Context, std stdio, env environment, work *workCommand) error {
+	j, err := c.job(std, env)
+	if err != nil {
+		return err
 	}
 	all := work.sessions()
 	return all.opened(ctx, env, true, func(in keeper) error {

@@ -130,28 +130,7 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 				Endpoints []endpointRow       `json:"endpoints"`
 			}{append([]workRow{}, list...), m.Works, m.Age.Seconds(), append([]worker.Card{}, outlook.Workers...), endpointRows(outlook.Endpoints)}, json.FormatNilSliceAsNull(true))
 		}
-		w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
-		for i := range list {
-			r := &list[i]
-			said := r.Waits
-			asks := worker.AwaitsApproval(r.work)
-			if !r.Next.IsZero() && !asks { // else it says until when
-				said += "; next try " + r.Next.Local().Format(time.DateTime)
-			}
-			switch {
-			case asks:
-				said += "; antiphon sessions approve " + quoted(r.called())
-			case r.State == queue.Parked:
-				said += parkedHint(r)
-			}
-			fmt.Fprintf(w, "%s\tsince %s\t%s\n", show.Visible(r.called()), when(r.Since), show.Printable(all.hide(said)))
-		}
-		for _, e := range outlook.Endpoints {
-			if why := idleBecause(e); why != "" && c.Session == "" {
-				fmt.Fprintf(w, "%s\t\t%s\n", show.Visible(e.URL), show.Printable(all.hide(why)))
-			}
-		}
-		if err := w.Flush(); err != nil {
+		if err := c.print(std, all, list, outlook); err != nil {
 			return err
 		}
 		said := measured(m)
@@ -165,6 +144,32 @@ func (c *workStatusCommand) Run(ctx context.Context, std stdio, env environment,
 		fmt.Fprintf(std.err, "antiphon: %s\n", said)
 		return nil
 	})
+}
+
+// print prints why each work and each endpoint waits.
+func (c *workStatusCommand) print(std stdio, all *sessionsCommand, list []workRow, outlook *worker.Outlook) error {
+	w := tabwriter.NewWriter(std.out, 0, 4, 2, ' ', 0)
+	for i := range list {
+		r := &list[i]
+		said := r.Waits
+		asks := worker.AwaitsApproval(r.work)
+		if !r.Next.IsZero() && !asks { // else it says until when
+			said += "; next try " + r.Next.Local().Format(time.DateTime)
+		}
+		switch {
+		case asks:
+			said += "; antiphon sessions approve " + quoted(r.called())
+		case r.State == queue.Parked:
+			said += parkedHint(r)
+		}
+		fmt.Fprintf(w, "%s\tsince %s\t%s\n", show.Visible(r.called()), when(r.Since), show.Printable(all.hide(said)))
+	}
+	for _, e := range outlook.Endpoints {
+		if why := idleBecause(e); why != "" && c.Session == "" {
+			fmt.Fprintf(w, "%s\t\t%s\n", show.Visible(e.URL), show.Printable(all.hide(why)))
+		}
+	}
+	return w.Flush()
 }
 
 // parkedHint says what an operator can do about parked work. If no worker can do it, to try it

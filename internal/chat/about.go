@@ -242,14 +242,10 @@ func (t *dialogue) why() error {
 		if t.tooled[e.Seq] {
 			c.Broken = &plan.CacheBreak{Index: -1, Why: plan.ByTools}
 		}
-		said := fmt.Sprintf("  entry %d: ", e.Seq)
-		switch {
-		case moved:
-			fmt.Fprintf(t.std.Err, "%sanother model or endpoint was asked: %s\n", said, now)
-		case c.Broken != nil && c.Broken.Seq > 0:
-			fmt.Fprintf(t.std.Err, "%sbroken at entry %d: %s\n", said, c.Broken.Seq, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
-		case c.Broken != nil:
-			fmt.Fprintf(t.std.Err, "%sbroken from the beginning: %s\n", said, cmp.Or(breaks[c.Broken.Why], show.Visible(c.Broken.Why)))
+		if moved {
+			fmt.Fprintf(t.std.Err, "  entry %d: another model or endpoint was asked: %s\n", e.Seq, now)
+		} else if c.Broken != nil {
+			fmt.Fprintf(t.std.Err, "  entry %d: broken %s\n", e.Seq, brokenBy(c.Broken))
 		}
 		if moved || c.Broken != nil {
 			broke++
@@ -275,6 +271,15 @@ func (t *dialogue) why() error {
 	return nil
 }
 
+// brokenBy says where a prompt cache was broken, and by what.
+func brokenBy(b *plan.CacheBreak) string {
+	where := "from the beginning"
+	if b.Seq > 0 {
+		where = fmt.Sprintf("at entry %d", b.Seq)
+	}
+	return where + ": " + cmp.Or(breaks[b.Why], show.Visible(b.Why))
+}
+
 // share returns a part of a whole in percent.
 func share(part, whole int) string {
 	if whole == 0 {
@@ -297,22 +302,7 @@ func (t *dialogue) context(ctx context.Context, rest string) error {
 	if err != nil {
 		return err
 	}
-	type part struct {
-		what   string
-		tokens int
-	}
-	sums, called := map[string]int{}, map[string]string{}
-	var items []part
-	for _, one := range session.Explain(t.host.Session.Entries()).Request {
-		it := one.Item
-		if it.IsCall() {
-			called[it.CallID()] = it.Name()
-		}
-		what := contextKind(it, called)
-		tokens := plan.Estimate(a.Request.Model, it)
-		sums[what] += tokens
-		items = append(items, part{fmt.Sprintf("entry %d, %s: %s", one.Seq, what, show.Shorten(t.env.Hide(show.InWords(it)), 60)), tokens})
-	}
+	items, sums := t.sizes(a.Request.Model)
 	sums["instructions"] += plan.EstimateText(a.Request.Instructions)
 	if text, err := (&api.Request{Tools: append(set.Definitions(), a.Request.Tools...)}).AppendJSON(nil); err == nil && set.Len() > 0 {
 		sums["definitions of tools"] = plan.EstimateText(string(text))
@@ -335,13 +325,35 @@ func (t *dialogue) context(ctx context.Context, rest string) error {
 			fmt.Fprintf(t.std.Err, "  %4s %6s  %s\n", share(sums[kind], total), tokensIn(int64(sums[kind])), show.Visible(kind))
 		}
 	}
-	slices.SortStableFunc(items, func(a, b part) int { return cmp.Compare(b.tokens, a.tokens) })
+	slices.SortStableFunc(items, func(a, b sizedItem) int { return cmp.Compare(b.tokens, a.tokens) })
 	fmt.Fprintln(t.std.Err, "  the largest; /context drop ENTRY takes one out, /compact sends a summary of what is old, /collapse leaves out what was read again:")
 	const most = 5
 	for _, one := range items[:min(most, len(items))] {
 		fmt.Fprintf(t.std.Err, "  %4s %6s  %s\n", share(one.tokens, total), tokensIn(int64(one.tokens)), show.Visible(one.what))
 	}
 	return nil
+}
+
+// sizedItem is an item of the next request, in words.
+type sizedItem struct {
+	what   string
+	tokens int
+}
+
+// sizes estimates the items of the next request, and the sums of each kind.
+func (t *dialogue) sizes(model string) (items []sizedItem, sums map[string]int) {
+	sums = map[string]int{}
+	called := map[string]string{}
+	for _, one := range session.Explain(t.host.Session.Entries()).Request {
+		it := one.Item
+		if it.IsCall() {
+			called[it.CallID()] = it.Name()
+		}
+		kind, tokens := contextKind(it, called), plan.Estimate(model, it)
+		sums[kind] += tokens
+		items = append(items, sizedItem{fmt.Sprintf("entry %d, %s: %s", one.Seq, kind, show.Shorten(t.env.Hide(show.InWords(it)), 60)), tokens})
+	}
+	return items, sums
 }
 
 // contextKind says what an item of a request is, for sums. called has the names of the tools

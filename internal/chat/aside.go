@@ -144,7 +144,7 @@ func (t *dialogue) entitleOnce(ctx context.Context) {
 	}
 	t.untitled = false
 	if err := t.entitleByModel(ctx); err != nil {
-		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		t.warn(err)
 	}
 }
 
@@ -209,7 +209,7 @@ func (t *dialogue) foreseen(ctx context.Context) {
 	<-f.over
 	t.face.suggest("")
 	if err := t.spend(ctx, f.res); err != nil {
-		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		t.warn(err)
 	}
 }
 

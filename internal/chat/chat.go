@@ -493,7 +493,7 @@ func (t *dialogue) reopen(ctx context.Context, change func(*host.Config)) error 
 		t.keepRan()
 		return nil
 	}
-	fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+	t.warn(err)
 	t.cfg = before
 	return t.open(ctx, false)
 }

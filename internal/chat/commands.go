@@ -62,83 +62,92 @@ var commands = []tui.Command{
 // an error.
 func (t *dialogue) command(ctx context.Context, text string) error {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "/"), " ")
-	rest = strings.TrimSpace(rest)
-	var err error
-	switch name {
-	case "quit", "exit", "q":
+	err := t.perform(ctx, name, strings.TrimSpace(rest))
+	if errors.Is(err, errLeaves) {
 		return io.EOF
-	case "help", "?":
-		t.help()
-	case "keys":
-		t.keys()
-	case "fullscreen": // a terminal that is redrawn does it itself
-		err = errors.New("plain lines have no full screen")
-	case "redraw":
-		t.recall(t.host.Session.Entries(), 0)
-	case "theme":
-		err = t.face.theme(rest)
-	case "tools":
-		err = t.tools(ctx)
-	case "allow":
-		err = t.allow(ctx, rest)
-	case "why":
-		err = t.why()
-	case "context":
-		err = t.context(ctx, rest)
-	case "collapse":
-		err = t.collapse(rest)
-	case "save":
-		err = t.save(ctx, rest)
-	case "title":
-		err = t.title(ctx, rest)
-	case "mode":
-		err = t.chooseMode(rest)
-	case "plan":
-		err = t.chooseMode(modePlan)
-	case "model":
-		err = t.model(ctx, rest)
-	case "effort":
-		err = t.chooseEffort(rest)
-	case "fork":
-		err = t.fork(ctx, rest)
-	case "undo":
-		err = t.undo(ctx, rest)
-	case "redo":
-		err = t.redo(ctx)
-	case "back":
-		err = t.back(ctx, rest)
-	case "retry":
-		err = t.retry(ctx)
-	case "branches":
-		err = t.branches(ctx)
-	case "as-sent":
-		if err = t.kept(); err == nil {
-			err = t.conf.Program.ShowSent(ctx, t.std.Err, t.info.ID)
-		}
-	case "cost":
-		t.cost()
-	case "export":
-		err = t.export(ctx, rest)
-	case "copy":
-		err = t.copy(rest)
-	case "edit":
-		err = t.edit(rest)
-	case "compact":
-		err = t.compact(ctx, rest)
-	case "detach":
-		if err = t.handOver(ctx); err == nil {
-			return io.EOF
-		}
-	case "steer":
-		err = errors.New("nothing is under way that could be told something; send it as a prompt")
-	default:
-		err = errors.New(unknownCommand(name))
 	}
 	if t.host == nil && err != nil { // the session could not be opened again
 		return err
 	}
 	if err != nil {
-		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		t.warn(err)
+	}
+	return nil
+}
+
+// errLeaves is the result of a command that ends the chat.
+var errLeaves = errors.New("the person leaves")
+
+// perform performs a command. Its error is errLeaves if the chat ends.
+func (t *dialogue) perform(ctx context.Context, name, rest string) error {
+	switch name {
+	case "quit", "exit", "q":
+		return errLeaves
+	case "help", "?":
+		t.help()
+	case "keys":
+		t.keys()
+	case "fullscreen": // a terminal that is redrawn does it itself
+		return errors.New("plain lines have no full screen")
+	case "redraw":
+		t.recall(t.host.Session.Entries(), 0)
+	case "theme":
+		return t.face.theme(rest)
+	case "tools":
+		return t.tools(ctx)
+	case "allow":
+		return t.allow(ctx, rest)
+	case "why":
+		return t.why()
+	case "context":
+		return t.context(ctx, rest)
+	case "collapse":
+		return t.collapse(rest)
+	case "save":
+		return t.save(ctx, rest)
+	case "title":
+		return t.title(ctx, rest)
+	case "mode":
+		return t.chooseMode(rest)
+	case "plan":
+		return t.chooseMode(modePlan)
+	case "model":
+		return t.model(ctx, rest)
+	case "effort":
+		return t.chooseEffort(rest)
+	case "fork":
+		return t.fork(ctx, rest)
+	case "undo":
+		return t.undo(ctx, rest)
+	case "redo":
+		return t.redo(ctx)
+	case "back":
+		return t.back(ctx, rest)
+	case "retry":
+		return t.retry(ctx)
+	case "branches":
+		return t.branches(ctx)
+	case "as-sent":
+		if err := t.kept(); err != nil {
+			return err
+		}
+		return t.conf.Program.ShowSent(ctx, t.std.Err, t.info.ID)
+	case "cost":
+		t.cost()
+	case "export":
+		return t.export(ctx, rest)
+	case "copy":
+		return t.copy(rest)
+	case "edit":
+		return t.edit(rest)
+	case "compact":
+		return t.compact(ctx, rest)
+	case "detach":
+		return cmp.Or(t.handOver(ctx), errLeaves)
+	case "steer":
+		return errors.New("nothing is under way that could be told something; send it as a prompt")
+	default:
+		return errors.New(unknownCommand(name))
 	}
 	return nil
 }

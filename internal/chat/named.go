@@ -13,6 +13,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agentfile"
+	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
@@ -141,7 +142,7 @@ func (t *dialogue) sessionAt(ctx context.Context, name string, asks bool) (item.
 		t.mayLeave.add(key)
 	}
 	fmt.Fprintf(t.std.Err, "   with the session %s\n", show.Visible(name))
-	return &item.InputText{Text: name + ":\n\n" + text}, nil
+	return decode.TextPart(name, text), nil
 }
 
 // sessionNamed finds the session with a name or an id. Its ID is "" if there is none.

@@ -39,7 +39,7 @@ func (t *dialogue) shellLine(ctx context.Context, text string) {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(t.std.Err, "antiphon: stopped; the command did not run")
 	case err != nil:
-		fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+		t.warn(err)
 	case out.Failure == tool.NotRun:
 		fmt.Fprintln(t.std.Err, "!! "+show.Printable(out.Error))
 	default:

@@ -9,18 +9,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agent/plan"
-	"github.com/antiphon-go/antiphon/decode"
-	"github.com/antiphon-go/antiphon/internal/homedir"
 	"github.com/antiphon-go/antiphon/internal/person"
-	"github.com/antiphon-go/antiphon/internal/private"
 	"github.com/antiphon-go/antiphon/internal/show"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
@@ -42,6 +35,7 @@ func (t *dialogue) turn(ctx context.Context, text string) error {
 	}
 }
 
+// oneTurn is turn for one run of the agent. A prompt that the session does not get becomes the draft again.
 func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	work, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -50,34 +44,17 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	t.print.Begin()
 	t.told, t.replied = "", false
 	t.print.Picture = func(name, uri string) { t.picture(work, name, uri) }
-	a, err := t.host.Agent(work)
-	var said []item.Item
-	var noted *watchFiles
-	had, kept := false, text == "" // by the session
+	had := false // by the session
 	defer func() {
-		if !kept {
+		if !had && text != "" {
 			t.face.unsent(text)
 		}
 	}()
+	a, said, err := t.prepare(work, text)
 	if err == nil {
-		said, err = t.first(t.message(work, text, true, t.picture))
-	}
-	if err == nil {
-		if len(said) > 0 {
-			var ran []item.Item
-			for _, text := range t.ran {
-				ran = append(ran, item.User(text))
-			}
-			said = append(ran, said...)
-		}
-		t.plans(a)
-		t.setEffort(a)
-		if t.conf.Temperature != nil {
-			a.Request.Temperature = t.conf.Temperature
-		}
-		a.CollapseReads = a.CollapseReads || t.collapses
+		had = len(said) == 0
+		var noted *watchFiles
 		noted, t.undone = t.watch(a), nil
-		t.window = cmp.Or(t.window, a.Compaction.Window)
 		for ev, failure := range t.host.Say(work, said...) {
 			if failure != nil {
 				err = failure
@@ -87,36 +64,73 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 				t.spoke = true
 				t.face.remember(nil, t.draft())
 			}
-			if !had && len(said) > 0 && hasSaid(ev) {
-				had, kept = true, true
-				t.conf.System, t.conf.Parts = "", nil
-				t.face.sent(text)
-				if t.ran != nil {
-					t.ran = nil
-					t.keepRan()
-				}
+			if !had && hasSaid(ev) {
+				had = true
+				t.sent(text)
 			}
 			if err := t.print.Show(ev); err != nil {
 				return err
 			}
 			t.follow(ev)
 		}
-	}
-	if noted != nil {
 		err = errors.Join(err, noted.record(ctx, t.host.Session))
 	}
 	t.print.EndLine()
 	t.face.endText()
 	t.tell()
+	if err != nil {
+		return t.failed(ctx, work, err)
+	}
+	t.replied = t.host.Result() != nil && t.host.Result().Why == agent.StopEndTurn
+	return nil
+}
+
+// prepare returns the agent with what the person chose for it, and what is said to it.
+func (t *dialogue) prepare(ctx context.Context, text string) (*agent.Agent, []item.Item, error) {
+	a, err := t.host.Agent(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	said, err := t.first(t.message(ctx, text, true, t.picture))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(said) > 0 {
+		var ran []item.Item
+		for _, text := range t.ran {
+			ran = append(ran, item.User(text))
+		}
+		said = append(ran, said...)
+	}
+	t.plans(a)
+	t.setEffort(a)
+	if t.conf.Temperature != nil {
+		a.Request.Temperature = t.conf.Temperature
+	}
+	a.CollapseReads = a.CollapseReads || t.collapses
+	t.window = cmp.Or(t.window, a.Compaction.Window)
+	return a, said, nil
+}
+
+// sent forgets what was sent with a prompt, because the session has it now.
+func (t *dialogue) sent(text string) {
+	t.conf.System, t.conf.Parts = "", nil
+	t.face.sent(text)
+	if t.ran != nil {
+		t.ran = nil
+		t.keepRan()
+	}
+}
+
+// failed says why a turn of the context work failed. Only what makes it impossible to go on is an error.
+func (t *dialogue) failed(ctx, work context.Context, err error) error {
 	switch {
-	case err == nil:
-		t.replied = t.host.Result() != nil && t.host.Result().Why == agent.StopEndTurn
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case work.Err() != nil:
 		fmt.Fprintln(t.std.Err, "antiphon: stopped; what was said and done so far is kept")
 		if _, err := t.host.Session.Append(ctx, session.Noticed{Kind: session.NoticeStoppedByPerson, Text: errHalted.Error()}); err != nil {
-			fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+			t.warn(err)
 		}
 	case errors.Is(err, session.ErrLost):
 		return err
@@ -132,6 +146,11 @@ func (t *dialogue) oneTurn(ctx context.Context, text string) error {
 	return nil
 }
 
+// warn shows an error after which the chat goes on.
+func (t *dialogue) warn(err error) {
+	fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
+}
+
 // hasSaid reports whether the session has what was said: it has recorded it, or a turn begins, because the
 // same message already waited for its answer.
 func hasSaid(ev agent.Event) bool {
@@ -144,207 +163,6 @@ func hasSaid(ev agent.Event) bool {
 		return true
 	}
 	return false
-}
-
-// message returns a prompt as an item, with the files and sessions that it names behind @. Pictures are shown. With asks, the
-// person may be asked about files; otherwise one that needs a question is an error.
-func (t *dialogue) message(ctx context.Context, text string, asks bool, depict func(ctx context.Context, name, uri string)) ([]item.Item, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var parts []item.Part
-	for _, name := range namesIn(text) {
-		at := t.sessionAt
-		if isFile(name) {
-			at = t.fileAt
-		}
-		switch part, err := at(ctx, name, asks); {
-		case err != nil:
-			return nil, fmt.Errorf("@%s: %w", show.Visible(name), err)
-		case part != nil:
-			parts = append(parts, part)
-			show.PicturesIn([]item.Part{part}, func(uri string) { depict(ctx, name, uri) })
-		}
-	}
-	if parts == nil {
-		return []item.Item{item.User(text)}, nil
-	}
-	message, err := item.UserParts(append([]item.Part{&item.InputText{Text: text}}, parts...)...)
-	return []item.Item{message}, err
-}
-
-// first adds what the flags send with the first prompt.
-func (t *dialogue) first(said []item.Item, err error) ([]item.Item, error) {
-	switch begins := len(said) == 0; {
-	case err != nil || begins && !t.host.Fresh():
-		return said, err
-	case begins && len(t.conf.Parts) > 0: // they follow the question of the agent's file, as those of antiphon run do
-		m, err := item.UserParts(t.conf.Parts...)
-		if err != nil {
-			return nil, err
-		}
-		said = []item.Item{m}
-	case len(t.conf.Parts) > 0:
-		m, err := item.As[item.Message](said[0])
-		if err != nil {
-			return nil, err
-		}
-		parts := slices.Clone(t.conf.Parts)
-		if said := m.Content.Parts; len(said) > 1 { // what a prompt names follows it, and so do these
-			parts = append(slices.Clone(said), parts...)
-		} else {
-			parts = append(parts, &item.InputText{Text: m.Content.Display()})
-		}
-		if said[0], err = item.UserParts(parts...); err != nil {
-			return nil, err
-		}
-	}
-	if t.conf.System != "" {
-		said = append([]item.Item{item.System(t.conf.System)}, said...)
-	}
-	return said, nil
-}
-
-// filesIn returns the names of files that stand behind an @ in a prompt.
-func filesIn(text string) []string {
-	return slices.DeleteFunc(namesIn(text), func(name string) bool { return !isFile(name) })
-}
-
-// namesIn returns what stands behind an @ in a prompt, once each.
-func namesIn(text string) (names []string) {
-	seen := map[string]bool{}
-	for word := range strings.FieldsSeq(text) {
-		if name, at := strings.CutPrefix(word, "@"); at && name != "" && !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
-}
-
-// fileAt returns the file that a prompt names, or nil if the person does not want it to be sent. A
-// prompt may be pasted from somebody else, so a file outside of the current folder is asked about. K2
-func (t *dialogue) fileAt(ctx context.Context, name string, asks bool) (item.Part, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return nil, err
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return nil, errors.Unwrap(err)
-	}
-	if !t.maySend(real) {
-		if !asks {
-			return nil, errors.New("it is asked about when the work is over")
-		}
-		question := "   send " + show.Visible(real) + ", which is not in this folder? [y]es, [n]o: "
-		if beside(real) != real {
-			question = "   send " + show.Visible(real) + ", a hidden file of your home folder? [y]es, [n]o: "
-		}
-		answer, err := t.asked(ctx, question)
-		if err != nil {
-			return nil, err
-		}
-		if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-			fmt.Fprintln(t.std.Err, "   "+show.Visible(name)+" is not sent")
-			return nil, nil
-		}
-		t.mayLeave.add(real)
-	}
-	f, info, err := private.Open(real)
-	if err != nil {
-		return nil, cmp.Or(errors.Unwrap(err), err)
-	}
-	defer f.Close()
-	now, err := os.Lstat(real)
-	if again, gone := filepath.EvalSymlinks(path); err != nil || gone != nil || again != real || !os.SameFile(now, info) {
-		return nil, errors.New("another file took its place")
-	}
-	part, err := decode.ReadPart(name, f)
-	if err == nil {
-		fmt.Fprintf(t.std.Err, "   with %s\n", show.Visible(beside(real)))
-	}
-	return part, err
-}
-
-// maySend reports whether a file may be sent without a question: one of this folder, one that the
-// person has agreed to, or a picture that they pasted.
-func (t *dialogue) maySend(real string) bool {
-	_, pasted := t.pictures.Load(real)
-	return pasted || t.mayLeave.has(real) || !outside(real)
-}
-
-// agreed is what the person has agreed to, by keys. It is safe for concurrent use.
-type agreed struct {
-	mu   sync.Mutex
-	keys map[string]bool
-}
-
-func (a *agreed) add(key string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.keys == nil {
-		a.keys = map[string]bool{}
-	}
-	a.keys[key] = true
-}
-
-func (a *agreed) has(key string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.keys[key]
-}
-
-// outside reports whether a file, by its path without links, is not in the current folder, or is a
-// hidden one of the home folder.
-func outside(real string) bool {
-	here, err := os.Getwd()
-	if err == nil {
-		here, err = filepath.EvalSymlinks(here)
-	}
-	if err != nil {
-		return true
-	}
-	rest, err := filepath.Rel(here, real)
-	if err != nil || !filepath.IsLocal(rest) {
-		return true
-	}
-	home, err := homedir.Folder()
-	if err == nil {
-		home, err = filepath.EvalSymlinks(home)
-	}
-	if err != nil {
-		return false
-	}
-	if below, err := filepath.Rel(here, home); err != nil || !filepath.IsLocal(below) {
-		return false // the folder is a project
-	}
-	return slices.ContainsFunc(strings.Split(filepath.ToSlash(rest), "/"), func(name string) bool { return strings.HasPrefix(name, ".") })
-}
-
-// filesAt returns the files whose names begin with a text, folders with a slash.
-func filesAt(begin string) (list []string) {
-	folder, name := filepath.Split(begin)
-	entries, err := os.ReadDir(cmp.Or(folder, "."))
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), name) || name == "" && strings.HasPrefix(e.Name(), ".") || strings.ContainsAny(e.Name(), " \n") {
-			continue
-		}
-		path := folder + e.Name()
-		if e.IsDir() {
-			path += "/"
-		}
-		list = append(list, path)
-	}
-	return list
 }
 
 // follow shows what an event says about the conversation as a whole.
@@ -413,15 +231,6 @@ func (t *dialogue) atOnce(ctx context.Context, text string) ([]item.Item, error)
 		}
 	}
 	return t.message(ctx, text, false, func(context.Context, string, string) {}) // keys wait for this, and a picture for keys
-}
-
-// realPath returns the path of a file without links.
-func realPath(name string) (string, error) {
-	path, err := filepath.Abs(name)
-	if err != nil {
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
 }
 
 // steer returns what says something to the work: the run takes it with its next request.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/decode"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 )
@@ -38,25 +39,16 @@ func typedOf(c item.Content) (text string, sent []item.Part) {
 		})
 	}
 	last, ends := c.Parts[len(c.Parts)-1].(*item.InputText)
-	begins := strings.Contains(texts[0], "@") && fileIn(texts[0]) == "" || len(texts) > 1 && fileIn(texts[1]) != "" && named(fileIn(texts[1]))
+	begins := strings.Contains(texts[0], "@") && decode.TextName(texts[0]) == "" || len(texts) > 1 && decode.TextName(texts[1]) != "" && named(decode.TextName(texts[1]))
 	if _, text := c.Parts[0].(*item.InputText); ends && !(begins && text) {
 		return last.Text, c.Parts[:len(c.Parts)-1]
 	}
 	for _, part := range c.Parts {
-		if t, ok := part.(*item.InputText); ok && fileIn(t.Text) != "" && t.Text != texts[0] && !named(fileIn(t.Text)) {
+		if t, ok := part.(*item.InputText); ok && decode.TextName(t.Text) != "" && t.Text != texts[0] && !named(decode.TextName(t.Text)) {
 			sent = append(sent, part)
 		}
 	}
 	return texts[0], sent
-}
-
-// fileIn returns the name that a part of a message with a file begins with, or "" if it is none.
-func fileIn(text string) string {
-	name, _, ok := strings.Cut(text, ":\n\n")
-	if !ok || strings.Contains(name, "\n") {
-		return ""
-	}
-	return name
 }
 
 // lastAsked returns what the person said last.

@@ -30,18 +30,19 @@ type since struct {
 	lost  []string     // calls that cannot be taken back
 }
 
+// startedCall is a call that was started, and what became of it.
+type startedCall struct {
+	call   tool.Call
+	failed bool
+	output string
+}
+
 // after returns what happened after entry at.
 func (t *dialogue) after(ctx context.Context, at int64) (found since, err error) {
-	var list []fileChange
+	var changes []fileChange
 	var calls agent.KnownCalls
-	noted := map[string]bool{}
-	type started struct {
-		id     string
-		call   *agent.KnownCall
-		failed bool
-		output string
-	}
-	var ran []started
+	noted := map[string]bool{} // calls whose changes of files are known
+	var ran []startedCall
 	for e := range t.host.Session.Entries() {
 		call := calls.Add(e)
 		if e.Seq <= at {
@@ -50,59 +51,74 @@ func (t *dialogue) after(ctx context.Context, at int64) (found since, err error)
 		switch b := e.Body.(type) {
 		case session.Noticed:
 			if b.Kind == show.NoticeFiles {
-				list = append(list, changesOf(b)...)
+				changes = append(changes, changesOf(b)...)
 				noted[b.CallID] = true
 			}
 		case session.CallStarted:
 			if call != nil {
-				ran = append(ran, started{id: b.CallID, call: call})
+				ran = append(ran, startedCall{call: tool.Call{ID: b.CallID, Name: call.Tool, Arguments: call.Arguments}})
 			}
 		case session.CallOutput:
-			if i := slices.IndexFunc(ran, func(r started) bool { return r.id == b.CallID }); i >= 0 {
+			if i := slices.IndexFunc(ran, func(r startedCall) bool { return r.call.ID == b.CallID }); i >= 0 {
 				ran[i].failed, ran[i].output = b.Failed, show.InWords(b.Item)
 			}
 		}
 	}
-	if len(ran) > 0 {
-		_, set, err := t.equipped(ctx)
-		if err != nil {
-			return found, err
-		}
-		for _, r := range ran {
-			one, known := set.Lookup(r.call.Tool)
-			reads := known && tool.AnnotationsOf(one).ReadOnly
-			// A tool that says what it writes to writes nothing if it fails.
-			failed := r.failed && len(writtenBy(one, tool.Call{ID: r.id, Name: r.call.Tool, Arguments: r.call.Arguments})) > 0
-			as := tool.Call{ID: r.id, Name: r.call.Tool, Arguments: r.call.Arguments}
-			failed = failed || r.failed && strings.Contains(r.output, "The tool was not run.") && set.CheckArguments(as) != nil
-			if !noted[r.id] && !reads && !failed {
-				found.lost = append(found.lost, r.call.Tool+" "+r.call.Arguments)
-			}
+	ran = slices.DeleteFunc(ran, func(r startedCall) bool { return noted[r.call.ID] })
+	if found.lost, err = t.unclear(ctx, ran); err != nil {
+		return found, err
+	}
+	found.back, found.stays = takenBack(changes)
+	return found, nil
+}
+
+// unclear returns the calls that may have changed something that nobody noted.
+func (t *dialogue) unclear(ctx context.Context, ran []startedCall) (lost []string, err error) {
+	if len(ran) == 0 {
+		return nil, nil
+	}
+	_, set, err := t.equipped(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range ran {
+		one, known := set.Lookup(r.call.Name)
+		reads := known && tool.AnnotationsOf(one).ReadOnly
+		// A tool that says what it writes to writes nothing if it fails.
+		nothing := r.failed && len(writtenBy(one, r.call)) > 0
+		refused := r.failed && strings.Contains(r.output, "The tool was not run.") && set.CheckArguments(r.call) != nil
+		if !reads && !nothing && !refused {
+			lost = append(lost, r.call.Name+" "+r.call.Arguments)
 		}
 	}
-	for _, c := range list {
-		i := slices.IndexFunc(found.back, func(o fileChange) bool { return o.path == c.path })
+	return lost, nil
+}
+
+// takenBack returns the changes as one of each file, and the files that something else has changed since.
+func takenBack(changes []fileChange) (back []fileChange, stays []string) {
+	for _, c := range changes {
+		i := slices.IndexFunc(back, func(o fileChange) bool { return o.path == c.path })
 		switch {
 		case i < 0:
-			found.back = append(found.back, c)
-		case found.back[i].after == c.before:
-			found.back[i].after = c.after
+			back = append(back, c)
+		case back[i].after == c.before:
+			back[i].after = c.after
 		default: // something else changed it between the calls
-			found.back[i].after = fileState{hash: "other"}
+			back[i].after = fileState{hash: "other"}
 		}
 	}
-	found.back = slices.DeleteFunc(found.back, func(c fileChange) bool {
+	back = slices.DeleteFunc(back, func(c fileChange) bool {
 		if c.before == c.after {
 			return true
 		}
 		now, _, err := stateOf(c.path)
-		if err != nil || now.hash != c.after.hash {
-			found.stays = append(found.stays, c.path)
-			return true
+		changed := err != nil || now.hash != c.after.hash
+		if changed {
+			stays = append(stays, c.path)
 		}
-		return false
+		return changed
 	})
-	return found, nil
+	return back, stays
 }
 
 // said is a message of the person.

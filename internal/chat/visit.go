@@ -133,42 +133,56 @@ func (v *visitor) rests() {
 	}
 }
 
-// stay follows the session.
-func (v *visitor) stay(ctx context.Context) error {
-	t := v.t
-	watching, end := context.WithCancel(ctx)
-	prompts, entries := make(chan string), make(chan agent.Event)
-	var failed error // of watching, once entries is closed
+// arrivals is what a visitor waits for: what the person types, and what happens in the session.
+type arrivals struct {
+	prompts chan string
+	events  chan agent.Event
+	failed  error // why events ended; valid once it is closed
+}
+
+// follow waits for prompts and events until ctx is done. A prompt that nobody takes is kept for what
+// comes after the visit. end waits until both are over.
+func (v *visitor) follow(ctx context.Context) (f *arrivals, end func()) {
+	f = &arrivals{prompts: make(chan string), events: make(chan agent.Event)}
+	ctx, stop := context.WithCancel(ctx)
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		defer close(prompts)
+		defer close(f.prompts)
 		for {
-			text, err := t.face.next(watching)
+			text, err := v.t.face.next(ctx)
 			if err != nil {
 				return
 			}
 			select {
-			case prompts <- text:
-			case <-watching.Done():
-				t.held = append(t.held, text)
+			case f.prompts <- text:
+			case <-ctx.Done():
+				v.t.held = append(v.t.held, text)
 				return
 			}
 		}
 	})
 	reading.Go(func() {
-		defer close(entries)
-		for ev, err := range v.Src.Watch(watching, v.Info.ID, v.Shown) {
-			if failed = err; err != nil {
+		defer close(f.events)
+		for ev, err := range v.Src.Watch(ctx, v.Info.ID, v.Shown) {
+			if f.failed = err; err != nil {
 				return
 			}
 			select {
-			case entries <- ev:
-			case <-watching.Done():
+			case f.events <- ev:
+			case <-ctx.Done():
 				return
 			}
 		}
 	})
-	defer reading.Wait()
+	return f, func() {
+		stop()
+		reading.Wait()
+	}
+}
+
+// stay shows what happens in the session, and passes on what the person types.
+func (v *visitor) stay(ctx context.Context) error {
+	f, end := v.follow(ctx)
 	defer end()
 	look := time.NewTicker(attach.LookAfter)
 	defer look.Stop()
@@ -179,14 +193,14 @@ func (v *visitor) stay(ctx context.Context) error {
 			return err
 		}
 		select {
-		case ev, open := <-entries:
+		case ev, open := <-f.events:
 			if !open {
-				return cmp.Or(failed, v.leave(ctx))
+				return cmp.Or(f.failed, v.leave(ctx))
 			}
 			if err := v.happened(ctx, ev); err != nil {
 				return err
 			}
-		case text, open := <-prompts:
+		case text, open := <-f.prompts:
 			if !open {
 				return v.leave(ctx)
 			}
@@ -197,7 +211,7 @@ func (v *visitor) stay(ctx context.Context) error {
 			if over, err := v.over(ctx); err != nil {
 				return err
 			} else if over {
-				fmt.Fprintf(t.std.Err, "antiphon: nobody else runs %s any more, so it goes on here\n", show.Printable(t.name()))
+				fmt.Fprintf(v.t.std.Err, "antiphon: nobody else runs %s any more, so it goes on here\n", show.Printable(v.t.name()))
 				return nil
 			}
 		}
@@ -240,71 +254,78 @@ func (v *visitor) happened(ctx context.Context, ev agent.Event) error {
 
 // said passes on what the person typed, and reports whether they take the session.
 func (v *visitor) said(ctx context.Context, text string) (taken bool, err error) {
-	t := v.t
-	name, isCommand := strings.CutPrefix(strings.TrimSpace(text), "/")
-	name, _, _ = strings.Cut(name, " ")
-	if isCommand || strings.HasPrefix(text, "!") {
-		t.face.sent(text)
+	if command, ok := strings.CutPrefix(strings.TrimSpace(text), "/"); ok {
+		v.t.face.sent(text)
+		name, _, _ := strings.Cut(command, " ")
+		return v.command(ctx, name)
 	}
 	if strings.HasPrefix(text, "!") {
-		fmt.Fprintln(t.std.Err, "!! a shell line needs the conversation here: /take takes it")
+		v.t.face.sent(text)
+		fmt.Fprintln(v.t.std.Err, "!! a shell line needs the conversation here: /take takes it")
 		return false, nil
 	}
-	if !isCommand {
-		kept := false
-		defer func() {
-			if kept {
-				t.face.sent(text)
-			} else {
-				t.face.unsent(text)
-			}
-		}()
-		said, err := t.first(t.message(ctx, text, true, t.picture))
-		if err != nil {
-			fmt.Fprintln(t.std.Err, "!! "+show.Printable(t.env.Hide(err.Error())))
-			return false, nil
+	return false, v.pass(ctx, text)
+}
+
+// pass says a prompt to the session. One that the session does not get becomes the draft again.
+func (v *visitor) pass(ctx context.Context, text string) error {
+	t := v.t
+	kept := false
+	defer func() {
+		if kept {
+			t.face.sent(text)
+		} else {
+			t.face.unsent(text)
 		}
-		err = v.Src.Say(ctx, true, said...)
-		if kept = err == nil; kept {
-			t.conf.System, t.conf.Parts = "", nil
-		}
-		switch refused := new(server.Error); {
-		case errors.As(err, &refused):
-			fmt.Fprintln(t.std.Err, "!! "+show.Printable(refused.Message))
-		case err != nil:
-			return false, err
-		case v.there != nil && v.there.Rests():
-			fmt.Fprintln(t.std.Err, "   (said: nobody runs the session now, so it waits for its next run)")
-		default:
-			fmt.Fprintln(t.std.Err, "   (said: it is answered when what is under way is done)")
-		}
-		return false, nil
+	}()
+	said, err := t.first(t.message(ctx, text, true, t.picture))
+	if err != nil {
+		t.warn(err)
+		return nil
 	}
+	err = v.Src.Say(ctx, true, said...)
+	if kept = err == nil; kept {
+		t.conf.System, t.conf.Parts = "", nil
+	}
+	switch refused := new(server.Error); {
+	case errors.As(err, &refused):
+		fmt.Fprintln(t.std.Err, "!! "+show.Printable(refused.Message))
+	case err != nil:
+		return err
+	case v.there != nil && v.there.Rests():
+		fmt.Fprintln(t.std.Err, "   (said: nobody runs the session now, so it waits for its next run)")
+	default:
+		fmt.Fprintln(t.std.Err, "   (said: it is answered when what is under way is done)")
+	}
+	return nil
+}
+
+// visitHelp is what /help shows during a visit.
+const visitHelp = `  this conversation runs elsewhere. What you type is said to it, after what is under way; Alt-S says it at once
+  Esc stops its work. Questions about its calls can be answered here, too: the first answer counts
+  /take   ends its run there, after the calls that are under way, and goes on here
+  /cost, /keys   as always
+  /quit   leaves; it runs on`
+
+// command performs a command, and reports whether the person takes the session.
+func (v *visitor) command(ctx context.Context, name string) (taken bool, err error) {
 	switch name {
 	case "quit", "exit", "q", "detach":
 		return false, v.leave(ctx)
 	case "keys":
-		t.keys()
+		v.t.keys()
 	case "cost":
-		t.cost()
+		v.t.cost()
 	case "take":
 		if v.there != nil {
-			fmt.Fprintln(t.std.Err, "!! /take needs the store of the session, and it is at a server")
+			fmt.Fprintln(v.t.std.Err, "!! /take needs the store of the session, and it is at a server")
 			return false, nil
 		}
 		return true, v.takeOver(ctx)
 	case "help", "?":
-		for _, line := range []string{
-			"this conversation runs elsewhere. What you type is said to it, after what is under way; Alt-S says it at once",
-			"Esc stops its work. Questions about its calls can be answered here, too: the first answer counts",
-			"/take   ends its run there, after the calls that are under way, and goes on here",
-			"/cost, /keys   as always",
-			"/quit   leaves; it runs on",
-		} {
-			fmt.Fprintln(t.std.Err, "  "+line)
-		}
+		fmt.Fprintln(v.t.std.Err, visitHelp)
 	default:
-		fmt.Fprintf(t.std.Err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", show.Printable(show.Shorten(name, 40)))
+		fmt.Fprintf(v.t.std.Err, "!! /%s needs the conversation here: /take takes it, /help lists what can be done from here\n", show.Printable(show.Shorten(name, 40)))
 	}
 	return false, nil
 }

@@ -192,6 +192,8 @@ var functions = []function{
 	{"decode", "PDF", decode.PDF},
 	{"decode", "ReadPart", decode.ReadPart},
 	{"decode", "Part", decode.Part},
+	{"decode", "TextPart", decode.TextPart},
+	{"decode", "TextName", decode.TextName},
 	{"dialect", "Open", dialect.Open},
 	{"dialect", "Register", dialect.Register},
 	{"dialect", "Names", dialect.Names},
