@@ -310,9 +310,7 @@ func (t *Terminal) run() {
 		}
 	}()
 	t.restorer = newRestorer(t.opts.In, t.opts.Out) // after the first frame, which does not wait for it
-	t.mu.Lock()
-	t.restores()
-	t.mu.Unlock()
+	t.locked(t.restores)
 	events := t.in.events
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -347,27 +345,30 @@ func (t *Terminal) run() {
 			t.redraw()
 			drawn = time.Now()
 		case do := <-t.jobs:
-			t.mu.Lock()
-			do()
-			t.mu.Unlock()
+			t.locked(do)
 			draw()
 		case <-t.wake:
 			draw()
 		case <-resized:
-			t.mu.Lock()
-			t.full.drawn = nil
-			t.screen.width = -1 // the terminal may have changed what it shows, whatever size it has now
-			t.mu.Unlock()
+			t.locked(func() {
+				t.full.drawn = nil
+				t.screen.width = -1 // the terminal may have changed what it shows, whatever size it has now
+			})
 			draw()
 		case <-soon.C:
 			draw()
 		case <-tick.C:
-			t.mu.Lock()
-			t.keep()
-			t.mu.Unlock()
+			t.locked(func() { t.keep() })
 			draw()
 		}
 	}
+}
+
+// locked does something with the mutex. If do panics, the mutex stays locked, so that nobody draws any more.
+func (t *Terminal) locked(do func()) {
+	t.mu.Lock()
+	do()
+	t.mu.Unlock()
 }
 
 // changed has the live part drawn soon.

@@ -4,6 +4,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,44 +67,19 @@ func (v *vi) current(c *composer) {
 func (v *vi) key(c *composer, name, text string) bool {
 	v.current(c)
 	if v.mode == viInsert {
-		if v.inserting && !v.replaying {
-			v.record = append(v.record, viKey{name, text})
-		}
-		if name != "esc" {
-			return false
-		}
-		if v.inserting {
-			v.last, v.inserting = v.record, false
-			oneStep(c, v.undos)
-		}
-		v.mode, v.keys = viNormal, nil
-		if c.at > c.lineBegin(c.at) {
-			c.at = c.before(c.at)
-		}
-		return true
+		return v.keyInserting(c, name, text)
 	}
-	switch {
-	case name == "esc":
+	switch name {
+	case "esc":
 		waits := len(v.keys) > 0 || v.mode != viNormal
 		v.mode, v.keys = viNormal, nil
 		return waits
-	case name == "ctrl+r":
+	case "ctrl+r":
 		c.takeBack(&c.redo, &c.undo)
 		v.keys = nil
 		return true
-	case name == "left", name == "backspace":
-		text = "h"
-	case name == "right":
-		text = "l"
-	case name == "down":
-		text = "j"
-	case name == "up":
-		text = "k"
-	case name == "home":
-		text = "0"
-	case name == "end":
-		text = "$"
-	case text == "":
+	}
+	if text = cmp.Or(viArrows[name], text); text == "" {
 		return false
 	}
 	if len(v.keys) == 0 && !v.replaying {
@@ -129,6 +105,28 @@ func (v *vi) key(c *composer, name, text string) bool {
 		}
 	}
 	v.settle(c)
+	return true
+}
+
+// viArrows are the commands of keys that are not characters.
+var viArrows = map[string]string{"left": "h", "backspace": "h", "right": "l", "down": "j", "up": "k", "home": "0", "end": "$"}
+
+// keyInserting is key while text is inserted. Only esc is vi's then.
+func (v *vi) keyInserting(c *composer, name, text string) bool {
+	if v.inserting && !v.replaying {
+		v.record = append(v.record, viKey{name, text})
+	}
+	if name != "esc" {
+		return false
+	}
+	if v.inserting {
+		v.last, v.inserting = v.record, false
+		oneStep(c, v.undos)
+	}
+	v.mode, v.keys = viNormal, nil
+	if c.at > c.lineBegin(c.at) {
+		c.at = c.before(c.at)
+	}
 	return true
 }
 
@@ -187,30 +185,8 @@ func (v *vi) run(c *composer) (done bool) {
 	switch k[0] {
 	case "i", "a", "I", "A", "o", "O":
 		v.insert(c, k[0])
-	case "x", "s":
-		to := at
-		for range count {
-			if to < c.lineEnd(at) {
-				to = c.after(to)
-			}
-		}
-		v.cut(c, reg, at, to, false)
-		if k[0] == "s" {
-			v.mode = viInsert
-		}
-	case "X":
-		from := at
-		for range count {
-			if from > c.lineBegin(at) {
-				from = c.before(from)
-			}
-		}
-		v.cut(c, reg, from, at, false)
-	case "D":
-		v.cut(c, reg, at, c.lineEnd(at), false)
-	case "C":
-		v.cut(c, reg, at, c.lineEnd(at), false)
-		v.mode = viInsert
+	case "x", "s", "X", "D", "C":
+		v.erase(c, reg, count, k[0])
 	case "S":
 		return v.operate(c, reg, count, counted, []string{"c", "c"})
 	case "Y":
@@ -242,15 +218,30 @@ func (v *vi) run(c *composer) (done bool) {
 			}
 		}
 	default:
-		to, _, _, ok := v.motion(c, count, counted, k)
-		if ok == nil {
-			return false
-		}
-		if *ok {
-			c.at = to
-		}
+		return v.move(c, count, counted, k)
 	}
 	return true
+}
+
+// erase deletes characters of the line, as many as count says or up to its end.
+func (v *vi) erase(c *composer, reg string, count int, key string) {
+	from, to := c.at, c.at
+	switch key {
+	case "D", "C":
+		to = c.lineEnd(to)
+	case "X":
+		for range count {
+			from = steps["h"](c, from)
+		}
+	default:
+		for range count {
+			to = steps["l"](c, to)
+		}
+	}
+	v.cut(c, reg, from, to, false)
+	if key == "s" || key == "C" {
+		v.mode = viInsert
+	}
 }
 
 // insert goes to the mode that inserts, at the place that the key says.
@@ -262,7 +253,7 @@ func (v *vi) insert(c *composer, key string) {
 			c.at = c.after(at)
 		}
 	case "I":
-		c.at = v.first(c, at)
+		c.at = textBegin(c, at)
 	case "A":
 		c.at = c.lineEnd(at)
 	case "o":
@@ -327,27 +318,24 @@ func (v *vi) operate(c *composer, reg string, count int, counted bool, k []strin
 			return false
 		}
 		var ok bool
-		if from, to, lines, ok = v.object(c, k[0] == "a", k[1]); !ok {
+		if from, to, lines, ok = object(c, k[0] == "a", k[1]); !ok {
 			return true
 		}
 	case op == "c" && k[0] == "w" && at < len(c.text) && class(c, at, false) != 0:
 		k = []string{"e"} // as vi does
 		fallthrough
 	default:
-		there, inclusive, whole, ok := v.motion(c, count, counted, k)
-		if ok == nil {
-			return false
+		there, is := v.motion(c, count, counted, k)
+		if is != somewhere {
+			return is != incomplete
 		}
-		if !*ok {
-			return true
-		}
-		from, to, lines = min(at, there), max(at, there), whole
+		from, to, lines = min(at, there.to), max(at, there.to), there.lines
 		switch {
 		case lines:
 			from, to = c.lineBegin(from), c.lineEnd(to)
-		case inclusive:
+		case there.inclusive:
 			to = c.after(to)
-		case k[0] == "w" && strings.Contains(c.text[from:to], "\n") && to == v.first(c, to): // dw of the last word of a line
+		case k[0] == "w" && strings.Contains(c.text[from:to], "\n") && to == textBegin(c, to): // dw of the last word of a line
 			to = c.lineEnd(from)
 		}
 	}
@@ -386,7 +374,7 @@ func (v *vi) shift(c *composer, right bool, from, to int) {
 	}
 	c.change(false)
 	c.text = c.text[:from] + strings.Join(lines, "\n") + c.text[to:]
-	c.at = v.first(c, from)
+	c.at = textBegin(c, from)
 }
 
 // visual performs a command on the selection.
@@ -429,7 +417,7 @@ func (v *vi) visual(c *composer, reg string, count int, counted bool, k []string
 		if len(k) < 2 {
 			return false
 		}
-		if from, to, _, ok := v.object(c, op == "a", k[1]); ok && to > from {
+		if from, to, _, ok := object(c, op == "a", k[1]); ok && to > from {
 			v.anchor, c.at = from, c.before(to)
 		}
 		return true
@@ -439,14 +427,16 @@ func (v *vi) visual(c *composer, reg string, count int, counted bool, k []string
 		v.apply(c, op, reg, from, to, lines)
 		return true
 	}
-	there, _, _, ok := v.motion(c, count, counted, k)
-	if ok == nil {
-		return false
+	return v.move(c, count, counted, k)
+}
+
+// move moves the cursor, and reports false if the motion is not complete.
+func (v *vi) move(c *composer, count int, counted bool, k []string) (done bool) {
+	there, is := v.motion(c, count, counted, k)
+	if is == somewhere {
+		c.at = there.to
 	}
-	if *ok {
-		c.at = there
-	}
-	return true
+	return is != incomplete
 }
 
 // keep puts a part of the draft into a register.
@@ -475,7 +465,7 @@ func (v *vi) cut(c *composer, reg string, from, to int, lines bool) {
 	}
 	c.remove(from, to, false)
 	if c.at = min(c.at, len(c.text)); lines {
-		c.at = v.first(c, c.at)
+		c.at = textBegin(c, c.at)
 	}
 }
 
@@ -490,11 +480,11 @@ func (v *vi) put(c *composer, reg string, before bool) {
 	case held.lines && before:
 		c.at = c.lineBegin(c.at)
 		c.insert(held.text+"\n", false)
-		c.at = v.first(c, c.at-len(held.text)-1)
+		c.at = textBegin(c, c.at-len(held.text)-1)
 	case held.lines:
 		c.at = c.lineEnd(c.at)
 		c.insert("\n"+held.text, false)
-		c.at = v.first(c, c.at-len(held.text))
+		c.at = textBegin(c, c.at-len(held.text))
 	default:
 		if !before && c.at < c.lineEnd(c.at) {
 			c.at = c.after(c.at)

@@ -10,8 +10,8 @@ import (
 
 // This file has where the keys of vi go: motions, words, searches and text objects.
 
-// first returns the first place of a line that is not blank.
-func (v *vi) first(c *composer, at int) int {
+// textBegin returns the first place of a line that is not blank.
+func textBegin(c *composer, at int) int {
 	at = c.lineBegin(min(at, len(c.text)))
 	for end := c.lineEnd(at); at < end && (c.text[at] == ' ' || c.text[at] == '\t'); {
 		at++
@@ -30,112 +30,137 @@ func class(c *composer, at int, big bool) int {
 	return 2
 }
 
-// motion returns where a motion goes, whether an operator takes the character there, and whether it
-// takes whole lines. ok is nil if the keys are not complete, and false if there is no such place.
-func (v *vi) motion(c *composer, count int, counted bool, k []string) (to int, inclusive, lines bool, ok *bool) {
-	yes, no := true, false
-	to = c.at
-	name := k[0]
-	switch name {
-	case "f", "F", "t", "T", ";", ",":
-		if strings.Contains("fFtT", name) {
-			if len(k) < 2 {
-				return to, false, false, nil
-			}
-			v.sought = [2]string{name, k[1]}
-		}
-		to, inclusive, found := v.seek(c, count, name == ",", name == "," || name == ";")
-		if !found {
-			return to, false, false, &no
-		}
-		return to, inclusive, false, &yes
-	case "g":
-		if len(k) < 2 {
-			return to, false, false, nil
-		}
-		if k[1] != "g" {
-			return to, false, false, &no
-		}
-		return v.line(c, count), false, true, &yes
-	case "G":
-		if !counted {
-			return v.first(c, len(c.text)), false, true, &yes
-		}
-		return v.line(c, count), false, true, &yes
-	case "%":
-		to, found := v.match(c)
-		if !found {
-			return to, false, false, &no
-		}
-		return to, true, false, &yes
-	case "j", "k": // of an operator
-		for range count {
-			if name == "j" && c.lineEnd(to) == len(c.text) || name == "k" && c.lineBegin(to) == 0 {
-				return to, false, true, &no
-			}
-			if name == "j" {
-				to = c.lineEnd(to) + 1
-			} else {
-				to = c.lineBegin(to) - 1
-			}
-		}
-		return to, false, true, &yes
-	case "$":
-		for range count - 1 {
-			to = min(c.lineEnd(to)+1, len(c.text))
-		}
-		return c.lineEnd(to), false, false, &yes
-	}
-	step := map[string]func() int{
-		"h": func() int {
-			if to > c.lineBegin(to) {
-				return c.before(to)
-			}
-			return to
-		},
-		"l": func() int {
-			if to < c.lineEnd(to) {
-				return c.after(to)
-			}
-			return to
-		},
-		" ": func() int { return c.after(to) },
-		"w": func() int { return nextWord(c, to, false) }, "W": func() int { return nextWord(c, to, true) },
-		"b": func() int { return wordBegin(c, to, false) }, "B": func() int { return wordBegin(c, to, true) },
-		"e": func() int { return wordEnd(c, to, false) }, "E": func() int { return wordEnd(c, to, true) },
-		"0": func() int { return c.lineBegin(to) },
-		"^": func() int { return v.first(c, to) },
-		"}": func() int {
-			if i := strings.Index(c.text[to:], "\n\n"); i >= 0 {
-				return to + i + 1
-			}
-			return len(c.text)
-		},
-		"{": func() int {
-			if i := strings.LastIndex(c.text[:to], "\n\n"); i >= 0 {
-				return i + 1
-			}
-			return 0
-		},
-	}[name]
-	if step == nil {
-		return to, false, false, &no
-	}
-	for range count {
-		to = step()
-	}
-	return to, name == "e" || name == "E", false, &yes
+// target is where a motion goes.
+type target struct {
+	to        int
+	inclusive bool // an operator takes the character there, too
+	lines     bool // an operator takes whole lines
 }
 
-// line returns the beginning of a line, from 1.
-func (v *vi) line(c *composer, n int) int {
+// outcome says what the keys of a motion are.
+type outcome int
+
+const (
+	incomplete outcome = iota
+	nowhere            // there is no such motion, or no such place
+	somewhere
+)
+
+// there returns the outcome of a search.
+func there(found bool) outcome {
+	if found {
+		return somewhere
+	}
+	return nowhere
+}
+
+// motion returns where a motion goes.
+func (v *vi) motion(c *composer, count int, counted bool, k []string) (target, outcome) {
+	name, at := k[0], target{to: c.at}
+	switch name {
+	case "f", "F", "t", "T":
+		if len(k) < 2 {
+			return at, incomplete
+		}
+		v.sought = [2]string{name, k[1]}
+		return v.seek(c, count, false, false)
+	case ";", ",":
+		return v.seek(c, count, name == ",", true)
+	case "g":
+		if len(k) < 2 {
+			return at, incomplete
+		}
+		return target{to: nthLine(c, count), lines: true}, there(k[1] == "g")
+	case "G":
+		if !counted {
+			return target{to: textBegin(c, len(c.text)), lines: true}, somewhere
+		}
+		return target{to: nthLine(c, count), lines: true}, somewhere
+	case "%":
+		to, found := match(c)
+		return target{to: to, inclusive: true}, there(found)
+	case "j", "k": // of an operator
+		return rows(c, count, name == "j")
+	case "$":
+		for range count - 1 {
+			at.to = min(c.lineEnd(at.to)+1, len(c.text))
+		}
+		at.to = c.lineEnd(at.to)
+		return at, somewhere
+	}
+	step := steps[name]
+	if step == nil {
+		return at, nowhere
+	}
+	for range count {
+		at.to = step(c, at.to)
+	}
+	at.inclusive = name == "e" || name == "E"
+	return at, somewhere
+}
+
+// steps are the motions that a count repeats.
+var steps = map[string]func(c *composer, at int) int{
+	"h": func(c *composer, at int) int {
+		if at > c.lineBegin(at) {
+			return c.before(at)
+		}
+		return at
+	},
+	"l": func(c *composer, at int) int {
+		if at < c.lineEnd(at) {
+			return c.after(at)
+		}
+		return at
+	},
+	" ": func(c *composer, at int) int { return c.after(at) },
+	"w": func(c *composer, at int) int { return nextWord(c, at, false) },
+	"W": func(c *composer, at int) int { return nextWord(c, at, true) },
+	"b": func(c *composer, at int) int { return wordBegin(c, at, false) },
+	"B": func(c *composer, at int) int { return wordBegin(c, at, true) },
+	"e": func(c *composer, at int) int { return wordEnd(c, at, false) },
+	"E": func(c *composer, at int) int { return wordEnd(c, at, true) },
+	"0": func(c *composer, at int) int { return c.lineBegin(at) },
+	"^": textBegin,
+	"}": func(c *composer, at int) int {
+		if i := strings.Index(c.text[at:], "\n\n"); i >= 0 {
+			return at + i + 1
+		}
+		return len(c.text)
+	},
+	"{": func(c *composer, at int) int {
+		if i := strings.LastIndex(c.text[:at], "\n\n"); i >= 0 {
+			return i + 1
+		}
+		return 0
+	},
+}
+
+// rows goes whole lines down or up.
+func rows(c *composer, count int, down bool) (target, outcome) {
+	at := target{to: c.at, lines: true}
+	for range count {
+		switch {
+		case down && c.lineEnd(at.to) == len(c.text), !down && c.lineBegin(at.to) == 0:
+			return at, nowhere
+		case down:
+			at.to = c.lineEnd(at.to) + 1
+		default:
+			at.to = c.lineBegin(at.to) - 1
+		}
+	}
+	return at, somewhere
+}
+
+// nthLine returns the place of the text of a line, from 1.
+func nthLine(c *composer, n int) int {
 	at := 0
 	for range n - 1 {
 		if c.lineEnd(at) < len(c.text) {
 			at = c.lineEnd(at) + 1
 		}
 	}
-	return v.first(c, at)
+	return textBegin(c, at)
 }
 
 func nextWord(c *composer, at int, big bool) int {
@@ -181,10 +206,10 @@ func wordBegin(c *composer, at int, big bool) int {
 
 // seek goes to the character of the last f F t T, within the line. If it goes again beside a character, the one
 // beside the cursor does not count.
-func (v *vi) seek(c *composer, count int, reverse, again bool) (to int, inclusive, found bool) {
+func (v *vi) seek(c *composer, count int, reverse, again bool) (target, outcome) {
 	kind, want := v.sought[0], v.sought[1]
 	if kind == "" {
-		return c.at, false, false
+		return target{to: c.at}, nowhere
 	}
 	forward := kind == "f" || kind == "t"
 	if reverse {
@@ -205,7 +230,7 @@ func (v *vi) seek(c *composer, count int, reverse, again bool) (to int, inclusiv
 		case !forward && at > begin:
 			at = c.before(at)
 		default:
-			return c.at, false, false
+			return target{to: c.at}, nowhere
 		}
 		if strings.HasPrefix(c.text[at:], want) {
 			n++
@@ -218,13 +243,13 @@ func (v *vi) seek(c *composer, count int, reverse, again bool) (to int, inclusiv
 			at = c.after(at)
 		}
 	}
-	return at, forward, true
+	return target{to: at, inclusive: forward}, somewhere
 }
 
 const brackets = "()[]{}"
 
 // match returns the place of the bracket that belongs to the next one in the line.
-func (v *vi) match(c *composer) (to int, found bool) {
+func match(c *composer) (to int, found bool) {
 	at, text := c.at, c.unmarked()
 	for end := c.lineEnd(at); at < end && strings.IndexByte(brackets, text[at]) < 0; {
 		at = c.after(at)
@@ -254,84 +279,107 @@ func partner(text string, at int) (to int, found bool) {
 	return at, false
 }
 
-// object returns the part of the draft that a text object is.
-func (v *vi) object(c *composer, around bool, name string) (from, to int, lines, ok bool) {
-	at := c.at
+// object returns the part of the draft that a text object is, and whether it is whole lines.
+func object(c *composer, around bool, name string) (from, to int, lines, ok bool) {
 	switch name {
 	case "w", "W":
-		if at >= len(c.text) {
-			return at, at, false, false
-		}
-		big := name == "W"
-		of := class(c, at, big)
-		from, to = at, c.after(at)
-		for from > c.lineBegin(at) && class(c, c.before(from), big) == of {
-			from = c.before(from)
-		}
-		for to < c.lineEnd(at) && class(c, to, big) == of {
-			to = c.after(to)
-		}
-		if around {
-			end := to
-			for to < c.lineEnd(at) && class(c, to, big) == 0 {
-				to = c.after(to)
-			}
-			for to == end && from > c.lineBegin(at) && class(c, c.before(from), big) == 0 {
-				from = c.before(from)
-			}
-		}
-		return from, to, false, true
+		from, to, ok = wordObject(c, around, name == "W")
+		return from, to, false, ok
 	case "p":
-		if from = strings.LastIndex(c.text[:c.lineEnd(at)], "\n\n"); from < 0 {
-			from = 0
-		} else {
-			from += 2
-		}
-		if to = strings.Index(c.text[from:], "\n\n"); to < 0 {
-			to = len(c.text)
-		} else if to += from; around {
-			to++
-		}
+		from, to = paragraphObject(c, around)
 		return from, to, true, true
 	case `"`, "'", "`":
-		begin, line := c.lineBegin(at), c.text[c.lineBegin(at):c.lineEnd(at)]
-		for first := 0; ; {
-			i := strings.Index(line[first:], name)
-			if i < 0 {
-				return at, at, false, false
-			}
-			i += first
-			j := strings.Index(line[i+1:], name)
-			if j < 0 {
-				return at, at, false, false
-			}
-			j += i + 1
-			if begin+j >= at {
-				if around {
-					return begin + i, begin + j + 1, false, true
-				}
-				return begin + i + 1, begin + j, false, true
-			}
-			first = j + 1
-		}
+		from, to, ok = quotedObject(c, around, name)
+		return from, to, false, ok
 	}
 	name = map[string]string{"b": "(", "B": "{"}[name] + name
-	i := strings.IndexAny(name[:1], brackets)
-	if i < 0 {
-		return at, at, false, false
+	if i := strings.IndexByte(brackets, name[0]); i >= 0 {
+		from, to, ok = bracketObject(c, around, brackets[i&^1])
+		return from, to, false, ok
 	}
-	opens := brackets[strings.IndexByte(brackets, name[0])&^1]
+	return c.at, c.at, false, false
+}
+
+// wordObject returns the word at the cursor, around with the blanks behind it, or else before it.
+func wordObject(c *composer, around, big bool) (from, to int, ok bool) {
+	at := c.at
+	if at >= len(c.text) {
+		return at, at, false
+	}
+	of := class(c, at, big)
+	from, to = at, c.after(at)
+	for from > c.lineBegin(at) && class(c, c.before(from), big) == of {
+		from = c.before(from)
+	}
+	for to < c.lineEnd(at) && class(c, to, big) == of {
+		to = c.after(to)
+	}
+	if around {
+		end := to
+		for to < c.lineEnd(at) && class(c, to, big) == 0 {
+			to = c.after(to)
+		}
+		for to == end && from > c.lineBegin(at) && class(c, c.before(from), big) == 0 {
+			from = c.before(from)
+		}
+	}
+	return from, to, true
+}
+
+// paragraphObject returns the lines up to empty ones, around with one of these.
+func paragraphObject(c *composer, around bool) (from, to int) {
+	if from = strings.LastIndex(c.text[:c.lineEnd(c.at)], "\n\n"); from < 0 {
+		from = 0
+	} else {
+		from += 2
+	}
+	if to = strings.Index(c.text[from:], "\n\n"); to < 0 {
+		return from, len(c.text)
+	}
+	if to += from; around {
+		to++
+	}
+	return from, to
+}
+
+// quotedObject returns what is in quotes in the line, at the cursor or behind it.
+func quotedObject(c *composer, around bool, quote string) (from, to int, ok bool) {
+	begin, line := c.lineBegin(c.at), c.text[c.lineBegin(c.at):c.lineEnd(c.at)]
+	for next := 0; ; {
+		i := strings.Index(line[next:], quote)
+		if i < 0 {
+			return c.at, c.at, false
+		}
+		i += next
+		j := strings.Index(line[i+1:], quote)
+		if j < 0 {
+			return c.at, c.at, false
+		}
+		j += i + 1
+		if begin+j < c.at {
+			next = j + 1
+			continue
+		}
+		if around {
+			return begin + i, begin + j + 1, true
+		}
+		return begin + i + 1, begin + j, true
+	}
+}
+
+// bracketObject returns what is in the innermost brackets around the cursor that opens opens.
+func bracketObject(c *composer, around bool, opens byte) (from, to int, ok bool) {
 	text := c.unmarked()
-	for from = min(at, len(text)-1); from >= 0; from-- {
+	for from = min(c.at, len(text)-1); from >= 0; from-- {
 		if text[from] != opens {
 			continue
 		}
-		if to, ok = partner(text, from); ok && to >= at {
+		if to, ok = partner(text, from); ok && to >= c.at {
 			if around {
-				return from, to + 1, false, true
+				return from, to + 1, true
 			}
-			return from + 1, to, false, true
+			return from + 1, to, true
 		}
 	}
-	return at, at, false, false
+	return c.at, c.at, false
 }
