@@ -149,22 +149,8 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 	if len(n.nodes) > 0 && strings.Trim(n.nodes[0].text, space) != "" {
 		body = strings.Trim(n.nodes[0].text, space)
 	}
-	it, err := item.ParseString(body)
-	if err != nil {
-		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object: %v", excerpt(typ), err), `such as <tool type="web_search">{"filters": {"allowed_domains": ["go.dev"]}}</tool>`)
-		return "", false
-	}
-	var value any
-	if err := json.Unmarshal([]byte(body), &value); err != nil { // a member given twice, too
-		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object with each member once: %v", excerpt(typ), err), "")
-		return "", false
-	}
-	if name := secretIn(value, n.attrs); name != "" {
-		// Without an excerpt, which would show the secret.
-		c.errs = append(c.errs, &Error{
-			src: n.src, offset: n.start, Message: fmt.Sprintf("<tool type=%q>: %s must not be in a file, because copies of the file would hold the secret", excerpt(typ), name),
-			Hint: "set it in a Go program, or use mcp_server for a server with a login",
-		})
+	it, ok := c.hostedBody(n, typ, body)
+	if !ok {
 		return "", false
 	}
 	members := []string{`"type":` + string(item.Quote(typ))}
@@ -175,38 +161,67 @@ func (c *compiler) hostedMembers(n *node, typ string) (text string, ok bool) {
 		}
 		members = append(members, inner)
 	}
-	options := hostedOptions[baseType(typ)]
-	ok = true
 	for i := range n.attrs {
 		a := &n.attrs[i]
-		switch kind, option := options[a.Name]; {
-		case a.Name == "type", a.Name == "approval":
-		case !option:
-			c.failAttr(n, a, fmt.Sprintf("a tool of type %s has no attribute %s", excerpt(typ), a.Name), optionHint(a.Name, options))
+		if a.Name == "type" || a.Name == "approval" {
+			continue
+		}
+		if member, valid := c.hostedMember(n, typ, it, a); valid {
+			members = append(members, member)
+		} else {
 			ok = false
-		default:
-			if _, has := it.Member(a.Name); has {
-				c.failAttr(n, a, a.Name+" is given twice", "as an attribute, or in the JSON")
-				ok = false
-				continue
-			}
-			if shape := jsonShape(a.Value); shape != "" && a.Name != "server_description" { // it would be sent as a name
-				c.failAttr(n, a, a.Name+" is JSON, which stands inside the element", fmt.Sprintf("such as <tool type=%q>{%q: %s}</tool>", excerpt(typ), a.Name, shape))
-				ok = false
-				continue
-			}
-			value, problem := optionValue(kind, a)
-			if problem != "" {
-				c.failAttr(n, a, a.Name+" is "+problem, "")
-				ok = false
-			}
-			members = append(members, string(item.Quote(a.Name))+":"+value)
 		}
 	}
 	if _, has := it.Member("container"); typ == item.ToolCodeInterpreter && !has && !n.has("container") {
 		members = append(members, `"container":{"type":"auto"}`)
 	}
 	return "{" + strings.Join(members, ",") + "}", ok
+}
+
+// hostedBody reads the JSON that the element of a hosted tool holds. A file must not hold secrets.
+func (c *compiler) hostedBody(n *node, typ, body string) (it item.Item, ok bool) {
+	it, err := item.ParseString(body)
+	if err != nil {
+		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object: %v", excerpt(typ), err), `such as <tool type="web_search">{"filters": {"allowed_domains": ["go.dev"]}}</tool>`)
+		return it, false
+	}
+	var value any
+	if err := json.Unmarshal([]byte(body), &value); err != nil { // a member given twice, too
+		c.fail(n, fmt.Sprintf("<tool type=%q> does not hold a JSON object with each member once: %v", excerpt(typ), err), "")
+		return it, false
+	}
+	if name := secretIn(value, n.attrs); name != "" {
+		// Without an excerpt, which would show the secret.
+		c.errs = append(c.errs, &Error{
+			src: n.src, offset: n.start, Message: fmt.Sprintf("<tool type=%q>: %s must not be in a file, because copies of the file would hold the secret", excerpt(typ), name),
+			Hint: "set it in a Go program, or use mcp_server for a server with a login",
+		})
+		return it, false
+	}
+	return it, true
+}
+
+// hostedMember returns an attribute as a member of the definition, whose other members are those of it.
+func (c *compiler) hostedMember(n *node, typ string, it item.Item, a *Attr) (member string, ok bool) {
+	options := hostedOptions[baseType(typ)]
+	kind, known := options[a.Name]
+	if !known {
+		c.failAttr(n, a, fmt.Sprintf("a tool of type %s has no attribute %s", excerpt(typ), a.Name), optionHint(a.Name, options))
+		return "", false
+	}
+	if _, has := it.Member(a.Name); has {
+		c.failAttr(n, a, a.Name+" is given twice", "as an attribute, or in the JSON")
+		return "", false
+	}
+	if shape := jsonShape(a.Value); shape != "" && a.Name != "server_description" { // it would be sent as a name
+		c.failAttr(n, a, a.Name+" is JSON, which stands inside the element", fmt.Sprintf("such as <tool type=%q>{%q: %s}</tool>", excerpt(typ), a.Name, shape))
+		return "", false
+	}
+	value, problem := optionValue(kind, a)
+	if problem != "" {
+		c.failAttr(n, a, a.Name+" is "+problem, "")
+	}
+	return string(item.Quote(a.Name)) + ":" + value, problem == ""
 }
 
 // jsonShape returns the outline of a text that is a JSON object or a list, and "" of every other text.

@@ -301,70 +301,79 @@ func (i *importer) survey(f io.ReadSeeker) error {
 	return err
 }
 
+// importedLog is the log of a session that is imported now.
+type importedLog struct {
+	id    string
+	end   int64           // the number of its last stored entry
+	batch []session.Entry // that follow
+	size  int             // of the batch, in bytes of the file
+}
+
 // lines makes sessions of JSON lines.
 func (i *importer) lines(ctx context.Context, f io.ReadSeeker) error {
 	if err := i.learn(f); err != nil {
 		return err
 	}
-	var id string
-	var batch []session.Entry
-	var end int64
-	size := 0
-	flush := func(ends bool) error {
-		i.entries += len(batch)
-		if ends {
-			batch = endImported(batch, end)
-		}
-		err := i.store.Append(ctx, id, end, batch)
-		end += int64(len(batch))
-		batch, size = batch[:0:0], 0
-		return err
-	}
+	var log importedLog
 	for line, err := range export.ReadJSONLines(f) {
+		if err == nil {
+			err = i.line(ctx, &log, line)
+		} else {
+			err = &ConfigError{err}
+		}
 		if err != nil {
-			return &ConfigError{err}
-		}
-		if line.Blob != nil {
-			if err := i.keep(ctx, line.Blob); err != nil {
-				return err
-			}
-			continue
-		}
-		if line.Waiting != nil {
-			if err := i.deliver(ctx, id, *line.Waiting); err != nil {
-				return err
-			}
-			continue
-		}
-		if line.Session == nil {
-			if len(i.made) > len(i.armed) {
-				return &ConfigError{errChanged}
-			}
-			i.note(id, line.Entry)
-			kept, err := i.disarmed(i.armed[len(i.made)-1], id, line.Entry)
-			if err != nil {
-				return err
-			}
-			batch = append(batch, i.renamed(kept))
-			size += line.Size
-		}
-		if ends := line.Session != nil && id != ""; ends || len(batch) == importBatch || size >= importBytes {
-			if err := flush(ends); err != nil {
-				return err
-			}
-		}
-		if line.Session != nil {
-			if id, err = i.begin(ctx, *line.Session); err != nil {
-				return err
-			}
-			end = 0
+			return err
 		}
 	}
-	if id == "" {
+	if log.id == "" {
 		return invalid("the file contains no session")
 	}
 	i.missing("in the file")
-	return flush(true)
+	return i.flush(ctx, &log, true)
+}
+
+// line takes the next line, which belongs to log or begins another one.
+func (i *importer) line(ctx context.Context, log *importedLog, line export.Line) error {
+	switch {
+	case line.Blob != nil:
+		return i.keep(ctx, line.Blob)
+	case line.Waiting != nil:
+		return i.deliver(ctx, log.id, *line.Waiting)
+	case line.Session != nil:
+		if log.id != "" {
+			if err := i.flush(ctx, log, true); err != nil {
+				return err
+			}
+		}
+		id, err := i.begin(ctx, *line.Session)
+		log.id, log.end = id, 0
+		return err
+	}
+	if len(i.made) > len(i.armed) {
+		return &ConfigError{errChanged}
+	}
+	i.note(log.id, line.Entry)
+	kept, err := i.disarmed(i.armed[len(i.made)-1], log.id, line.Entry)
+	if err != nil {
+		return err
+	}
+	log.batch = append(log.batch, i.renamed(kept))
+	if log.size += line.Size; len(log.batch) == importBatch || log.size >= importBytes {
+		return i.flush(ctx, log, false)
+	}
+	return nil
+}
+
+// flush stores the batch of a log. ends says that it is the last one.
+func (i *importer) flush(ctx context.Context, log *importedLog, ends bool) error {
+	i.entries += len(log.batch)
+	if ends {
+		log.batch = endImported(log.batch, log.end)
+	}
+	err := i.store.Append(ctx, log.id, log.end, log.batch)
+	log.end += int64(len(log.batch))
+	log.batch, log.size = log.batch[:0:0], 0
+	return err
 }
 
 // imported ends the entries of an import.
