@@ -47,18 +47,7 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 	}
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	conns := &connections{g: g}
-	s := &http.Server{
-		Handler:           conns.handler(g.hosted(l.Addr())),
-		ReadHeaderTimeout: headTime,
-		IdleTimeout:       idleTime,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
-		ConnState:         conns.state,
-		TLSConfig:         g.TLS,
-		ErrorLog:          log.New(io.Discard, "", 0), // what strangers send is not news
-	}
+	s := g.server(requests, l.Addr())
 	failed := make(chan error, 1)
 	go func() {
 		if g.TLS != nil {
@@ -85,6 +74,38 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 	if drain != nil && !g.CloseFirst {
 		drain()
 	}
+	shutDown(ctx, s, func() {
+		if drain != nil && g.CloseFirst {
+			drain()
+		}
+		cancel() // ends WebSockets and requests that are not about responses
+	})
+	err := <-failed
+	g.close()
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// server returns the server of an address. Requests have the given context.
+func (g *Guard) server(requests context.Context, at net.Addr) *http.Server {
+	conns := &connections{g: g}
+	return &http.Server{
+		Handler:           conns.handler(g.hosted(at)),
+		ReadHeaderTimeout: headTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnState:         conns.state,
+		TLSConfig:         g.TLS,
+		ErrorLog:          log.New(io.Discard, "", 0), // what strangers send is not news
+	}
+}
+
+// shutDown stops accepting connections, calls end, and gives clients a moment to read the rest.
+func shutDown(ctx context.Context, s *http.Server, end func()) {
 	last, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	closed := make(chan struct{})
@@ -92,20 +113,11 @@ func (g *Guard) Serve(ctx context.Context, l net.Listener, drain func()) error {
 		defer close(closed)
 		_ = s.Shutdown(last) // what is left is closed below
 	}()
-	if drain != nil && g.CloseFirst {
-		drain()
-	}
-	cancel() // ends WebSockets and requests that are not about responses
+	end()
 	late := time.AfterFunc(goodbye, stop)
 	<-closed
 	late.Stop()
 	_ = s.Close() // errors of connections do not matter any more
-	err := <-failed
-	g.close()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
 }
 
 // begin makes the servers of all projects, which go on with what earlier ones left.

@@ -134,26 +134,11 @@ func (s *stream) read(id string, after int64) {
 // follow sends the entries that there are, and those that follow.
 func (s *stream) follow(in session.Watcher, id string, after int64) {
 	ctx, end := context.WithCancel(s.ctx)
-	entries := make(chan session.Entry)
-	done := make(chan struct{})
-	var failed error // once entries is closed
-	go func() {
-		defer close(done)
-		defer close(entries)
-		for e, err := range nils.Each(in, "Watch", in.Watch(ctx, id, after)) {
-			if failed = err; err != nil {
-				return
-			}
-			select {
-			case entries <- e:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	entries, failed := watch(ctx, in, id, after)
 	defer func() {
 		end()
-		<-done
+		for range entries { // until the watch is over
+		}
 	}()
 	if s.look() != nil {
 		return
@@ -173,7 +158,7 @@ func (s *stream) follow(in session.Watcher, id string, after int64) {
 			return
 		case e, open := <-entries:
 			if !open {
-				s.broken(failed)
+				s.broken(*failed)
 				return
 			}
 			if err = s.entry(e); err == nil && changes(e.Body) {
@@ -212,6 +197,27 @@ func (s *stream) follow(in session.Watcher, id string, after int64) {
 		}
 		quiet.Reset(silence)
 	}
+}
+
+// watch watches a session in a goroutine until ctx is done. failed says why it ended; it is valid once
+// entries is closed.
+func watch(ctx context.Context, in session.Watcher, id string, after int64) (entries <-chan session.Entry, failed *error) {
+	to := make(chan session.Entry)
+	failed = new(error)
+	go func() {
+		defer close(to)
+		for e, err := range nils.Each(in, "Watch", in.Watch(ctx, id, after)) {
+			if *failed = err; err != nil {
+				return
+			}
+			select {
+			case to <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return to, failed
 }
 
 // changes reports whether an entry may change what a session event says, apart from the

@@ -146,20 +146,7 @@ func (h *Handler) describe(ctx context.Context, info session.Info, look func() *
 		}
 		v.Deliveries++
 	}
-	run := false
-	var view session.View
-	for e := range s.Entries() {
-		view.Apply(e)
-		switch e.Body.(type) {
-		case session.RunStarted:
-			run = true
-		case session.Stopped:
-			run = false
-		}
-	}
-	for _, c := range view.Open() {
-		v.inside = v.inside || c.Started
-	}
+	run := v.unfinished(s)
 	var state queue.State // none if there is no work
 	if q, ok := h.Store.(queue.Queue); ok {
 		switch w, err := q.Work(ctx, info.ID); {
@@ -176,6 +163,24 @@ func (h *Handler) describe(ctx context.Context, info session.Info, look func() *
 	}
 	v.Status, err = h.status(ctx, info.ID, state, run, len(pending) > 0)
 	return v, err
+}
+
+// unfinished reports whether the log has a run that has not stopped, and notes whether it is inside a call.
+func (v *Session) unfinished(s *session.Session) (run bool) {
+	var view session.View
+	for e := range s.Entries() {
+		view.Apply(e)
+		switch e.Body.(type) {
+		case session.RunStarted:
+			run = true
+		case session.Stopped:
+			run = false
+		}
+	}
+	for _, c := range view.Open() {
+		v.inside = v.inside || c.Started
+	}
+	return run
 }
 
 // looking returns a function that looks at what keeps work from beginning, once, when it is first
