@@ -242,8 +242,8 @@ var isHash = lazyregexp.New(`^[0-9a-f]{64}$`)
 // Help is shown by antiphon audit verify --help.
 func (auditVerifyCommand) Help() string {
 	return `The exit code is 0 if the chain is whole, 1 if it is broken, 2 if there is no log. A last line that a
-crash cut, or that is being written now, is said and breaks nothing: nothing was
-started because of it, and the next record replaces it.
+crash cut, or that is being written now, is reported and does not break the chain:
+nothing was started because of it, and the next record replaces it.
 
 The chain cannot show that the last lines are missing, nor that all of it was
 written anew. Keep the head, which the command prints, where a program of yours

@@ -38,8 +38,8 @@ type doctorCommand struct {
 // Help is shown by antiphon doctor --help.
 func (doctorCommand) Help() string {
 	return `Says which endpoint and model would answer and why, then tries what the endpoint
-can do, by the effect: some twenty small requests of a few tokens each, which
-a real endpoint may charge for. With no endpoint configured, the rehearsal model is looked at.
+can do: it looks at the effect of some twenty small requests of a few tokens each, which
+a real endpoint may charge for. Without a configured endpoint, it tries the rehearsal model.
 
 Marks: ok works, no does not (the request was refused, or taken and ignored), ?? the
 model did not show it either way, !! failed, -- was not tried.

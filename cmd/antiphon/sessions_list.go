@@ -266,7 +266,7 @@ func (searchCommand) Help() string {
 	return `Looks in what users and models said, in outputs of tools, and in titles that
 people gave. A word is a whole word. Case, accents and punctuation do not matter, and there is no other
 syntax than double quotes. Each session is printed once, with its newest place;
---in prints each place of one. Not found is what was withdrawn, and what is kept
+--in prints each place of one. It does not find what was withdrawn, and what is kept
 apart from its entry: files, and the rest of an output that was too long.
 
 Examples:
