@@ -44,14 +44,11 @@ type chatCommand struct {
 	Plain      bool `group:"show" help:"No colours and no changing lines, for screen readers. Also $$ANTIPHON_PLAIN."`
 
 	endpointFlags `group:"who"`
-	Effort        string   `group:"who" placeholder:"EFFORT" help:"How much the model reasons, instead of the file's: none, minimal, low, medium, high, xhigh or max, as the model has them."`
-	Temperature   *float64 `group:"who" placeholder:"T" help:"The sampling temperature, instead of the file's, such as 0.2."`
+	replyFlags    `group:"who"`
 
-	Allow   []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
-	Ask     []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
-	Deny    []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
-	Sandbox string   `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the file says, as for antiphon run."`
-	Hosts   []string `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
+	ruleFlags `group:"may"`
+	Sandbox   string   `group:"may" placeholder:"PROFILE" help:"What programs may do, whatever the file says, as for antiphon run."`
+	Hosts     []string `group:"may" placeholder:"HOST" sep:"," help:"With the profile hosts: the hosts that programs may reach."`
 
 	trustFlags    `group:"may"`
 	approvalFlags `group:"may"`
@@ -175,8 +172,8 @@ func (c *chatCommand) asRun(w io.Writer, env environment) (*runCommand, error) {
 	}
 	run := &runCommand{File: agentFile(w, env, c.File), runFlags: runFlags{
 		Session: cmp.Or(c.Session, chat.TimedName()), Owner: c.Owner, Tag: c.Tag, storeFlag: c.storeFlag, ShowOutput: c.ShowOutput,
-		System: c.System, Attach: c.Files, Effort: c.Effort, Temperature: c.Temperature,
-		endpointFlags: c.endpointFlags, Allow: c.Allow, Ask: c.Ask, Deny: c.Deny, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags, approvalFlags: c.approvalFlags,
+		System: c.System, Attach: c.Files,
+		endpointFlags: c.endpointFlags, replyFlags: c.replyFlags, ruleFlags: c.ruleFlags, Sandbox: c.Sandbox, Hosts: c.Hosts, trustFlags: c.trustFlags, approvalFlags: c.approvalFlags,
 		Price: c.Price, Compact: c.Compact, CompactBy: c.CompactBy,
 	}}
 	run.unnamed = c.Session == ""

@@ -43,7 +43,7 @@ func TestChatFlags(t *testing.T) {
 	t.Chdir(dir)
 	file, cold := write(t, filepath.Join(dir, "agent.md"), "<config model=\"rehearsal\"/>\n"), 0.25
 	write(t, "notes.txt", "three words here")
-	c := &chatCommand{File: file, System: "Be brief.", Files: []string{"notes.txt"}, Effort: "low", Temperature: &cold, Session: "work"}
+	c := &chatCommand{File: file, System: "Be brief.", Files: []string{"notes.txt"}, replyFlags: replyFlags{Effort: "low", Temperature: &cold}, Session: "work"}
 	cfg, err := c.config(t.Context(), stdio{err: io.Discard}, environment{"XDG_DATA_HOME": dir}, settings{})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/show"
+	"github.com/antiphon-go/antiphon/session"
 )
 
 // profilesFlag is the flag for a file of profiles.
@@ -52,6 +53,33 @@ type endpointFlags struct {
 	Transport string `enum:"http,continue,websocket" default:"http" help:"How requests carry the conversation: all of it each time (http), or only the new items (continue: by previous_response_id; websocket: over one connection)."`
 	Rehearsal bool   `help:"Let the rehearsal model answer: no key, no network, no cost."`
 	profilesFlag
+}
+
+// replyFlags are the flags about the model's replies.
+type replyFlags struct {
+	Effort      string   `placeholder:"EFFORT" help:"How much the model reasons, instead of the file's: none, minimal, low, medium, high, xhigh or max, as the model has them."`
+	Temperature *float64 `placeholder:"T" help:"The sampling temperature, instead of the file's, such as 0.2."`
+}
+
+// ruleFlags are the rules about tools of commands at a terminal.
+type ruleFlags struct {
+	Allow []string `placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
+	Ask   []string `placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
+	Deny  []string `placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
+}
+
+// rules returns the rules of --deny, --ask and --allow.
+func (f *ruleFlags) rules() (list []session.Rule) {
+	for _, flag := range []struct {
+		verdict  session.Verdict
+		name     string
+		patterns []string
+	}{{session.Deny, "--deny", f.Deny}, {session.Ask, "--ask", f.Ask}, {session.Allow, "--allow", f.Allow}} {
+		for _, pattern := range flag.patterns {
+			list = append(list, session.Rule{Verdict: flag.verdict, Tool: pattern, From: flag.name})
+		}
+	}
+	return list
 }
 
 // endpoint returns the endpoint that the flags select.

@@ -73,13 +73,10 @@ type runFlags struct {
 	SchemaText bool   `group:"show" help:"With --schema: tell the model the schema in the instructions, for endpoints that have no structured outputs."`
 
 	endpointFlags `group:"who"`
-	Effort        string   `group:"who" placeholder:"EFFORT" help:"How much the model reasons, instead of the file's: none, minimal, low, medium, high, xhigh or max, as the model has them."`
-	Temperature   *float64 `group:"who" placeholder:"T" help:"The sampling temperature, instead of the file's, such as 0.2."`
+	replyFlags    `group:"who"`
 
-	Allow       []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools of the file, and built-in tools, that may run without approval; * means all, also those of other agents' files."`
-	Ask         []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that need approval. Overrides --allow."`
-	Deny        []string `group:"may" placeholder:"TOOL" sep:"," help:"Tools that must not run. Overrides all others."`
-	ApproveFrom string   `group:"may" placeholder:"FILE" help:"Read approvals of calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
+	ruleFlags   `group:"may"`
+	ApproveFrom string `group:"may" placeholder:"FILE" help:"Read approvals of calls from FILE: JSON lines such as {\"tool\":\"apply_patch\",\"allow\":true}, each used once."`
 
 	trustFlags `group:"may"`
 

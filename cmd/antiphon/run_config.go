@@ -234,20 +234,6 @@ func (c *runCommand) checkFiles(env environment) error {
 	return nil
 }
 
-// rules returns the rules of --deny, --ask and --allow.
-func (c *runCommand) rules() (list []session.Rule) {
-	for _, flag := range []struct {
-		verdict  session.Verdict
-		name     string
-		patterns []string
-	}{{session.Deny, "--deny", c.Deny}, {session.Ask, "--ask", c.Ask}, {session.Allow, "--allow", c.Allow}} {
-		for _, pattern := range flag.patterns {
-			list = append(list, session.Rule{Verdict: flag.verdict, Tool: pattern, From: flag.name})
-		}
-	}
-	return list
-}
-
 // hint returns the text that the model reads when nobody could approve a call.
 func (c *runCommand) hint(tool string) string {
 	if c.Pause { // only for subagents, whose sessions a transcript does not keep

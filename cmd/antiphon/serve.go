@@ -382,7 +382,7 @@ func (c *servedFlags) config(ctx context.Context, std stdio, env environment) (c
 	if cfg, err = workConfig(std, env); err != nil {
 		return cfg, err
 	}
-	rules := runCommand{runFlags: runFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny}}
+	rules := ruleFlags{Allow: c.Allow, Ask: c.Ask, Deny: c.Deny}
 	if cfg.Price, cfg.Prices, err = c.prices(env); err != nil {
 		return cfg, err
 	}

@@ -62,6 +62,19 @@ func amongst[T ~string](list []T) []any {
 	return []any{string(text), string(text)}
 }
 
+// scanAll reads rows of workColumns, and closes them.
+func (s *Store) scanAll(rows *sql.Rows) (list []queue.Work, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		w, err := s.scanWork(rows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, w)
+	}
+	return list, cmp.Or(rows.Err(), rows.Close())
+}
+
 // scanWork reads a row of workColumns and further columns.
 func (s *Store) scanWork(row interface{ Scan(...any) error }, more ...any) (w queue.Work, err error) {
 	var needs, state, approvals string
@@ -438,16 +451,12 @@ func (s *Store) firstReady(ctx context.Context, x *lines, want queue.Want, tenan
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		w, err := s.scanWork(rows)
-		if err != nil {
-			return err
-		}
+	works, err := s.scanAll(rows)
+	for _, w := range works {
 		l := x.of(w.Tenant)
 		l.ready, l.read, l.more = []queue.Work{w}, 1, true
 	}
-	return cmp.Or(rows.Err(), rows.Close())
+	return err
 }
 
 // readLine reads the next rows of a line.
@@ -457,17 +466,11 @@ func (s *Store) readLine(ctx context.Context, l *line, want queue.Want) error {
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		w, err := s.scanWork(rows)
-		if err != nil {
-			return err
-		}
-		l.ready = append(l.ready, w)
-	}
+	list, err := s.scanAll(rows)
+	l.ready = append(l.ready, list...)
 	l.read += len(l.ready)
 	l.more = len(l.ready) == readyPage
-	return cmp.Or(rows.Err(), rows.Close())
+	return err
 }
 
 // begun calls each for all work that is running, and for the first of that which has
@@ -658,20 +661,12 @@ var _ queue.Reader = (*Store)(nil)
 // readWork reads the rows for which a condition holds.
 func (s *Store) readWork(ctx context.Context, where string, args ...any) (list []queue.Work, err error) {
 	err = s.reading(ctx, func() error {
-		list = nil
 		rows, err := s.reads.rows(ctx, `SELECT `+workColumns+` FROM antiphon_work w WHERE `+where, args...)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			w, err := s.scanWork(rows)
-			if err != nil {
-				return err
-			}
-			list = append(list, w)
-		}
-		return cmp.Or(rows.Err(), rows.Close())
+		list, err = s.scanAll(rows)
+		return err
 	})
 	if err != nil {
 		return nil, s.fail("reading the work", err)
