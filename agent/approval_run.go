@@ -203,78 +203,101 @@ func (p placed) Within(folder, path string) (within, known bool) {
 	return p.within(folder), true
 }
 
-// approve gets a verdict on each call, one after another, and records it. A call of
-// an unknown tool is allowed, because its output then names the known tools.
+// inquiry is what came of judging a call, and of asking about it.
+type inquiry struct {
+	call        tool.Call
+	annotations tool.Annotations
+	ruling      plan.Ruling
+	verdict     session.Approval
+	announced   bool // the log has the question already
+	later       bool // the answer comes later, so the call waits
+	unasked     bool // nobody could be asked
+	answered    bool // somebody else has answered, and the log has the verdict
+}
+
+// approve gets a verdict on each call, one after another, and records it.
 func (r *Run) approve(ctx context.Context, calls []plan.CallRef) error {
 	for _, ref := range calls {
 		c, ok := r.state.Call(ref)
 		if !ok {
 			continue
 		}
-		verdict := session.Approval{Allowed: true, Rule: allowUnknown, From: plan.ByDefault, Decided: session.DeciderRule}
-		judged, later, unasked := plan.Ruling{}, false, false
-		announced := false
-		call, err := r.callOf(&c)
-		annotations, known := r.annotations(call.Name)
-		if _, other := r.toolOf(c.Item, call.Name); other != "" {
-			annotations, known = tool.Annotations{}, false
-		}
-		if plan.Hosted(c.Item) {
-			annotations.Origin = r.agent.originOf(c.Item)
-		}
+		q, err := r.inquire(ctx, ref, &c)
 		switch {
 		case err != nil:
-			verdict = session.Approval{Reason: "The call cannot be read: " + err.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault, Decided: session.DeciderRule}
-		case c.Paused != "" && !r.goesOn(&c, annotations): // even if the tool is unknown, because the call was started once
-			verdict = deniedElsewhere
-		case r.tooDeep(&c, annotations) != nil: // nobody is asked about it
-			verdict = *r.tooDeep(&c, annotations)
-		case known || plan.Hosted(c.Item):
-			judged = r.judge(call, annotations)
-			if announced = r.shares(&judged); announced {
-				if err := r.question(&c, call, annotations, judged.WhyAsk(call.Name)); err != nil {
-					return err
-				}
-			}
-			if judged.Verdict == session.Ask { // a person is asked about what is in the log
-				if err := r.barrier(); err != nil {
-					return err
-				}
-			}
-			ask := func(ctx context.Context) (session.Approval, bool, bool) {
-				return r.decide(ctx, call, annotations, judged)
-			}
-			if !announced {
-				verdict, later, unasked = ask(ctx)
-				break
-			}
-			answered := false
-			if verdict, later, unasked, answered, err = r.askAlong(ctx, ref, ask); err != nil {
-				return err
-			}
-			if answered {
-				continue
-			}
-			verdict.Number = c.Number // somebody who answers later is told of this one
-		}
-		if ctx.Err() != nil {
+			return err
+		case q.answered:
+			continue
+		case ctx.Err() != nil:
 			return nil // the run is over, regardless of the answer
-		}
-		if later {
-			if !announced {
-				err = r.question(&c, call, annotations, judged.WhyAsk(call.Name))
+		case !q.later:
+			err = r.verdict(ctx, c, q.verdict, q.unasked)
+		default:
+			if !q.announced {
+				err = r.question(&c, q.call, q.annotations, q.ruling.WhyAsk(q.call.Name))
 			}
 			if err == nil {
-				r.wait(c, call, annotations)
+				r.wait(c, q.call, q.annotations)
 			}
-		} else {
-			err = r.verdict(ctx, c, verdict, unasked)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// inquire judges a call, and asks about it if the rules say so.
+func (r *Run) inquire(ctx context.Context, ref plan.CallRef, c *session.OpenCall) (q inquiry, err error) {
+	call, unreadable := r.callOf(c)
+	annotations, known := r.annotations(call.Name)
+	if _, other := r.toolOf(c.Item, call.Name); other != "" {
+		annotations, known = tool.Annotations{}, false
+	}
+	if plan.Hosted(c.Item) {
+		annotations.Origin = r.agent.originOf(c.Item)
+	}
+	q = inquiry{call: call, annotations: annotations}
+	settled := false
+	if q.verdict, settled = r.settled(c, unreadable, annotations, known); settled {
+		return q, nil
+	}
+	q.ruling = r.judge(call, annotations)
+	if q.announced = r.shares(&q.ruling); q.announced {
+		if err := r.question(c, call, annotations, q.ruling.WhyAsk(call.Name)); err != nil {
+			return q, err
+		}
+	}
+	if q.ruling.Verdict == session.Ask { // a person is asked about what is in the log
+		if err := r.barrier(); err != nil {
+			return q, err
+		}
+	}
+	if !q.announced {
+		q.verdict, q.later, q.unasked = r.decide(ctx, call, annotations, q.ruling)
+		return q, nil
+	}
+	q.verdict, q.later, q.unasked, q.answered, err = r.askAlong(ctx, ref, func(ctx context.Context) (session.Approval, bool, bool) {
+		return r.decide(ctx, call, annotations, q.ruling)
+	})
+	q.verdict.Number = c.Number // somebody who answers later is told of this one
+	return q, err
+}
+
+// settled returns the verdict on a call about which neither rules nor people are asked, if there is one. A call of
+// an unknown tool is allowed, because its output then names the known tools.
+func (r *Run) settled(c *session.OpenCall, unreadable error, annotations tool.Annotations, known bool) (session.Approval, bool) {
+	switch {
+	case unreadable != nil:
+		return session.Approval{Reason: "The call cannot be read: " + unreadable.Error(), Rule: "deny calls that cannot be read", From: plan.ByDefault, Decided: session.DeciderRule}, true
+	case c.Paused != "" && !r.goesOn(c, annotations): // even if the tool is unknown, because the call was started once
+		return deniedElsewhere, true
+	}
+	if refusal := r.tooDeep(c, annotations); refusal != nil {
+		return *refusal, true
+	}
+	unknown := !known && !plan.Hosted(c.Item)
+	return session.Approval{Allowed: true, Rule: allowUnknown, From: plan.ByDefault, Decided: session.DeciderRule}, unknown
 }
 
 // decide asks the approver if necessary, one call at a time across all subagents.
