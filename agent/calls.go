@@ -381,24 +381,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	if t != nil {
 		f.seen.Annotations = tool.AnnotationsOf(t)
 	}
-	// The tool may have changed since the call was paused, or the log is a copy.
-	if c.Paused != "" && !r.goesOn(c, f.seen.Annotations) {
-		return nil, r.verdict(ctx, *c, deniedElsewhere, false)
-	}
-	// It was idempotent when it was started, but is not any more.
-	if c.Lost && !repeatable(f.seen.Annotations) {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: plan.OutcomeUnknown, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
-	}
-	if allowed.Definition != "" && allowed.Definition != r.definition(c.Item, t, call.Name) {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: changedSince, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
-	}
-	// Nobody was asked about it when its tool was unknown, and the run was interrupted.
-	if t != nil && allowed.Rule == allowUnknown && allowed.From == plan.ByDefault {
-		return nil, r.verdict(ctx, *c, session.Approval{Reason: unknownBefore, From: plan.ByDefault, Decided: session.DeciderProgram}, false)
-	}
-	// Before the hooks, which may record a start. The limit may be lower than when the
-	// call was approved.
-	if refusal := r.tooDeep(c, f.seen.Annotations); refusal != nil {
+	if refusal := r.overtaken(c, f); refusal != nil {
 		return nil, r.verdict(ctx, *c, *refusal, false)
 	}
 	if refusal := r.admit(f); refusal != nil {
@@ -437,6 +420,28 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	}
 	f.early = early
 	return f, nil
+}
+
+// overtaken returns a refusal if a call must not start although it was allowed, because of what happened since then.
+func (r *Run) overtaken(c *session.OpenCall, f *finished) *session.Approval {
+	refused := func(reason string) *session.Approval {
+		return &session.Approval{Reason: reason, From: plan.ByDefault, Decided: session.DeciderProgram}
+	}
+	t, about, allowed := f.seen.tool, f.seen.Annotations, f.seen.Verdict
+	switch {
+	case c.Paused != "" && !r.goesOn(c, about): // the tool may have changed since the call was paused, or the log is a copy
+		elsewhere := deniedElsewhere
+		return &elsewhere
+	case c.Lost && !repeatable(about): // it was idempotent when it was started, but is not any more
+		return refused(plan.OutcomeUnknown)
+	case allowed.Definition != "" && allowed.Definition != r.definition(c.Item, t, f.given.Name):
+		return refused(changedSince)
+	case t != nil && allowed.Rule == allowUnknown && allowed.From == plan.ByDefault:
+		// Nobody was asked about it when its tool was unknown, and the run was interrupted.
+		return refused(unknownBefore)
+	}
+	// Before the hooks, which may record a start. The limit may be lower than when the call was approved.
+	return r.tooDeep(c, about)
 }
 
 // drop reports to the hooks that a call was not started, because its start could not
