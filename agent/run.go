@@ -623,19 +623,8 @@ func (e *causeError) Unwrap() []error { return []error{e.cause, e.err} }
 // stop records and yields the end of the run, and returns the error that the run
 // ends with.
 func (r *Run) stop(ctx context.Context, s plan.Stop) error {
-	var hook *HookError
 	if s.Why == StopVetoed {
-		if r.failure == nil { // it was recorded by another process
-			if t := r.tripwireIn(r.session.Log()); t != nil {
-				r.failure = &HookError{Hook: t.Stage, Name: t.Guard, Err: t, guard: true}
-			}
-		}
-		if errors.As(r.failure, &hook) {
-			r.result.Guard = hook.Name
-		}
-		if by := objection(r.failure, true); by != nil {
-			r.result.Guard, r.result.Tripwire = by.Name, tripped(by)
-		}
+		r.findObjection()
 	}
 	// The result lists waiting calls only if the run stopped because of them.
 	if s.Why != StopApprovalPending {
@@ -665,6 +654,27 @@ func (r *Run) stop(ctx context.Context, s plan.Stop) error {
 	if s.Why != StopEndTurn {
 		r.result.Answer = ""
 	}
+	return r.stopError(ctx, s)
+}
+
+// findObjection fills the result with what objected to the run.
+func (r *Run) findObjection() {
+	if r.failure == nil { // it was recorded by another process
+		if t := r.tripwireIn(r.session.Log()); t != nil {
+			r.failure = &HookError{Hook: t.Stage, Name: t.Guard, Err: t, guard: true}
+		}
+	}
+	var hook *HookError
+	if errors.As(r.failure, &hook) {
+		r.result.Guard = hook.Name
+	}
+	if by := objection(r.failure, true); by != nil {
+		r.result.Guard, r.result.Tripwire = by.Name, tripped(by)
+	}
+}
+
+// stopError returns the error that the run ends with.
+func (r *Run) stopError(ctx context.Context, s plan.Stop) error {
 	switch s.Why {
 	case StopUnfit:
 		return r.unfit()

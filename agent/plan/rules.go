@@ -65,57 +65,64 @@ func (p *Policy) Judge(q Question, remembered []session.Rule) Ruling {
 	return Ruling{Verdict: session.Ask, Ruled: true, Rule: own.String(), From: ByTool, Reason: q.Warning}
 }
 
-// rule is Judge without a Warning.
-func (p *Policy) rule(q Question, remembered []session.Rule) Ruling {
-	var deny, ask, allow session.Rule // the first of each verdict
-	add := func(r session.Rule) {
-		first := &allow
-		switch r.Verdict {
-		case "":
-			return
-		case session.Deny:
-			first = &deny
-		case session.Ask:
-			first = &ask
-		}
-		if first.Verdict == "" {
-			*first = r
-		}
+// firstRules are the rules that cover a call: the first of each verdict.
+type firstRules struct{ deny, ask, allow session.Rule }
+
+func (f *firstRules) add(r session.Rule) {
+	first := &f.allow
+	switch r.Verdict {
+	case "":
+		return
+	case session.Deny:
+		first = &f.deny
+	case session.Ask:
+		first = &f.ask
 	}
+	if first.Verdict == "" {
+		*first = r
+	}
+}
+
+// rulesFor returns the rules that cover a call, and those that only the tool's Opinion can apply.
+func (p *Policy) rulesFor(q *Question, remembered []session.Rule) (first firstRules, handed []session.Rule) {
 	for _, patterns := range [...]struct {
 		verdict session.Verdict
 		list    []string
 	}{{session.Deny, p.Deny}, {session.Ask, p.Ask}, {session.Allow, p.Allow}} {
 		if pattern, ok := match(patterns.list, q.Tool); ok {
-			add(session.Rule{Verdict: patterns.verdict, Tool: pattern, From: "the policy"})
+			first.add(session.Rule{Verdict: patterns.verdict, Tool: pattern, From: "the policy"})
 		}
 	}
-	add(session.Rule{Verdict: q.Declared, Tool: q.Tool, From: "the tool's declaration"})
-	expert := q.Opinion != nil
-	var handed []session.Rule
+	first.add(session.Rule{Verdict: q.Declared, Tool: q.Tool, From: "the tool's declaration"})
 	for i, r := range slices.Concat(p.Rules, remembered) {
 		switch answered := i >= len(p.Rules); {
-		case r.Verdict == session.Allow && !bound(r, &q, answered):
-		case expert && len(r.Prefix) > 0:
+		case r.Verdict == session.Allow && !bound(r, q, answered):
+		case q.Opinion != nil && len(r.Prefix) > 0:
 			if matches([]string{r.Tool}, q.Tool) {
 				handed = append(handed, r)
 			}
-		case covers(r, &q, answered):
-			add(r)
+		case covers(r, q, answered):
+			first.add(r)
 		}
 	}
+	return first, handed
+}
+
+// rule is Judge without a Warning.
+func (p *Policy) rule(q Question, remembered []session.Rule) Ruling {
+	first, handed := p.rulesFor(&q, remembered)
 	opinion, reason := session.Verdict(""), ""
-	if expert {
+	if q.Opinion != nil {
 		opinion, reason = q.Opinion(handed)
 	}
-	j, r := Ruling{Ruled: true}, deny
+	j, r := Ruling{Ruled: true}, first.deny
 	switch { // the order matters: the strictest verdict wins, and the default comes last
-	case opinion == session.Deny || deny.Verdict != "":
+	case opinion == session.Deny || first.deny.Verdict != "":
 		j.Verdict = session.Deny
-	case opinion == session.Ask || ask.Verdict != "":
-		j.Verdict, r = session.Ask, ask
-	case opinion == session.Allow || allow.Verdict != "":
-		j.Verdict, r = session.Allow, allow
+	case opinion == session.Ask || first.ask.Verdict != "":
+		j.Verdict, r = session.Ask, first.ask
+	case opinion == session.Allow || first.allow.Verdict != "":
+		j.Verdict, r = session.Allow, first.allow
 	case q.ReadOnly:
 		return Ruling{Verdict: session.Allow, Rule: "allow what only reads", From: ByDefault}
 	default:
