@@ -57,14 +57,14 @@ func (c *mcpCommand) Run(ctx context.Context, std stdio, env environment) (err e
 	if c.Listen == "" {
 		asked.in = strings.NewReader("") // it carries the protocol, and no answers of a person
 	}
-	list, err := c.agents(ctx, "tool", asked, env)
+	offered, err := c.offers(ctx, "tool", asked, env)
 	if err != nil {
 		return err
 	}
 	hide := env.Hider()
 	errorLog := log.New(std.err, "antiphon: ", 0)
 	s := &mcpserver.Server{Version: programVersion(), Wait: c.Wait, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
-	for _, a := range list {
+	for _, a := range offered.list {
 		a.config.Hint = func(tool string) string { return "The user can allow it: antiphon mcp with --allow " + tool + "." }
 		served := mcpserver.Agent{Name: a.name, Description: a.file.Description(), Config: a.config}
 		if !a.file.Partial { // else answers of other agents are missing in the messages

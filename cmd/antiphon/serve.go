@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,8 +22,6 @@ import (
 	"github.com/antiphon-go/antiphon/host"
 	"github.com/antiphon-go/antiphon/internal/person"
 	"github.com/antiphon-go/antiphon/internal/show"
-	"github.com/antiphon-go/antiphon/server"
-	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/trust"
 )
 
@@ -52,6 +49,7 @@ type servedFlags struct {
 	Owner string `placeholder:"OWNER" help:"The owner of the sessions that the server makes."`
 
 	workers bool // they make the runs, at their endpoints
+	later   bool // the server runs already, so nobody is asked about a file
 
 	endpointFlags `group:"who"`
 
@@ -124,7 +122,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 		return c.show(ctx, std, env)
 	}
 	s := &serving{hook: hook}
-	if s.agents, err = c.backend(ctx, std, env, hook); err != nil {
+	if err := s.offer(ctx, c, std, env); err != nil {
 		return err
 	}
 	table, err := c.table(ctx, env)
@@ -170,23 +168,6 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }
 
-// backend returns the backend of the agents, or nil if there are none. The person is asked about their files.
-func (c *serveCommand) backend(ctx context.Context, std stdio, env environment, hook *server.Webhook) (*agents.Backend, error) {
-	if len(c.Files) == 0 {
-		return nil, nil
-	}
-	list, err := c.agents(ctx, "model", std, env)
-	if err != nil {
-		return nil, err
-	}
-	errorLog, hide := log.New(std.err, "antiphon: ", 0), env.Hider()
-	b := &agents.Backend{Queue: c.workers, KeepStreams: c.KeepStreams, Webhook: hook, Log: func(err error) { errorLog.Print(show.Unbroken(hide(err.Error()))) }}
-	for _, a := range list {
-		b.Agents = append(b.Agents, agents.Agent{Name: a.name, Description: a.file.Description(), Config: a.config})
-	}
-	return b, nil
-}
-
 // givenFlag is a flag, and whether it was given.
 type givenFlag struct {
 	name  string
@@ -226,58 +207,6 @@ func (c *servedFlags) take() {
 	}
 }
 
-// offeredAgent is an agent's file that can be served.
-type offeredAgent struct {
-	name   string
-	config host.Config
-	file   *agentfile.File // closed: what it says
-}
-
-// agents asks about the files, and returns those that can be served. what is what each is
-// to clients. A file of a folder that cannot be served is a warning.
-func (c *servedFlags) agents(ctx context.Context, what string, std stdio, env environment) (list []offeredAgent, err error) {
-	if c.MaxTurns < 0 || c.MaxTime < 0 || c.MaxTokens < 0 {
-		return nil, usage(errors.New("limits and times cannot be negative"))
-	}
-	files, err := c.files(what)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := c.config(ctx, std, env)
-	if err != nil {
-		return nil, err
-	}
-	var tools offeredTools
-	for _, file := range files {
-		by := ""
-		a, err := c.agent(ctx, cfg, file, std, env)
-		if err == nil {
-			by, err = c.answeredBy(ctx, a.config)
-		}
-		if named := slices.Contains(c.Files, file); err != nil && !named && ctx.Err() == nil && !errors.As(err, new(*trust.UntrustedError)) {
-			problem, _, _ := strings.Cut(err.Error(), "\n")
-			fmt.Fprintf(std.err, "antiphon: warning: %s is not served: %s\n", show.Visible(file), show.Printable(env.Hide(problem)))
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		fmt.Fprintf(std.err, "antiphon: the %s %s is %s, answered by %s\n", what, show.Visible(a.name), show.Visible(file), show.Visible(by))
-		list = append(list, a)
-		tools.add(a.file)
-	}
-	if len(list) == 0 {
-		return nil, usage(errors.New("none of the files can be served"))
-	}
-	if err := tools.check(cfg.Rules); err != nil {
-		return nil, usage(err)
-	}
-	for i := range list {
-		list[i].config.OtherTools = tools.others(i, cfg.Rules)
-	}
-	return list, nil
-}
-
 // answeredBy says who answers for an agent.
 func (c *servedFlags) answeredBy(ctx context.Context, cfg host.Config) (string, error) {
 	if c.workers {
@@ -314,7 +243,7 @@ func (c *servedFlags) files(what string) (files []string, err error) {
 			files = append(files, name)
 			continue
 		}
-		found, err := filepath.Glob(filepath.Join(globbed(name), "*.md"))
+		found, err := filesOfFolder(name)
 		if err == nil && len(found) == 0 {
 			err = fmt.Errorf("%s: the folder has no file that ends in .md", show.Visible(name))
 		}
@@ -397,7 +326,7 @@ func (c *servedFlags) config(ctx context.Context, std stdio, env environment) (c
 // covered by --trust or an answer for this time. K1 K6
 func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, std stdio, env environment) (a offeredAgent, err error) {
 	var who *person.Person
-	if show.IsTerminal(std.in) && show.IsTerminal(std.err) {
+	if !c.later && show.IsTerminal(std.in) && show.IsTerminal(std.err) {
 		who = person.New(std.in, std.err)
 	}
 	t, err := newTruster(file, &c.trustFlags, std, env, who)
@@ -413,7 +342,16 @@ func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, s
 	agreed := &agreements{first: t.ask, later: t}
 	options.Check, options.Profiles = true, cfg.Endpoint.Table
 	options.Configured = cfg.Endpoint.Configured(env)
-	options.Consent = t.recorded(agreed.ask)
+	consent := t.recorded(agreed.ask)
+	options.Consent = consent
+	if c.later { // the file is looked at again and again, and that nobody has agreed yet is no decision
+		options.Consent = func(ctx context.Context, claim trust.Claim) (trust.Agreement, error) {
+			if _, err := t.ask(ctx, claim); err != nil {
+				return trust.Agreement{}, err
+			}
+			return consent(ctx, claim)
+		}
+	}
 	f, err := agentfile.Load(ctx, file, options)
 	if err != nil {
 		return a, host.LoadError(err)
@@ -427,7 +365,7 @@ func (c *servedFlags) agent(ctx context.Context, cfg host.Config, file string, s
 			fmt.Fprintln(std.err, noticeText(n))
 		}
 	}
-	return offeredAgent{modelName(file), cfg, f}, nil
+	return offeredAgent{name: modelName(file), config: cfg, file: f}, nil
 }
 
 // agreements keeps what was agreed to about a file when the server began, and asks nobody

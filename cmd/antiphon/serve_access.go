@@ -14,12 +14,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/internal/show"
@@ -213,8 +214,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 // its model itself, so only a price of all models is known of it.
 func (s *serving) price(model string, input, output int64) float64 {
 	used := &api.Usage{InputTokens: input, OutputTokens: output, TotalTokens: input + output}
-	agent := s.agents != nil && slices.ContainsFunc(s.agents.Agents, func(a agents.Agent) bool { return a.Name == model })
-	if agent || s.upstreams == nil {
+	if s.agents != nil && s.agents.Serves(model) || s.upstreams == nil {
 		return s.costs("", "", used)
 	}
 	return s.upstreams.Price(model, used)
@@ -224,8 +224,11 @@ func (s *serving) price(model string, input, output int64) float64 {
 type serving struct {
 	*serveCommand
 	costs     func(model, baseURL string, used *api.Usage) float64
-	agents    *agents.Backend  // it serves clients without keys; nil if there are only upstreams
-	upstreams *gateway.Backend // nil if there are only agents
+	agents    *agents.Backend // it serves clients without keys; nil if there are only upstreams
+	offered   *offered        // the agents' files; nil if there are only upstreams
+	later     atomic.Pointer[[]agents.Agent]
+	hooks     func(agent string) []agent.Hooks // of its runs, for spans; nil if there are none
+	upstreams *gateway.Backend                 // nil if there are only agents
 	store     store.Store
 	hook      *server.Webhook // the receiver of events, or nil
 	errors    *log.Logger
@@ -237,7 +240,7 @@ type serving struct {
 
 	mu       sync.Mutex
 	backends []*agents.Backend
-	hooks    sync.WaitGroup   // those that send events
+	senders  sync.WaitGroup   // those that send events
 	until    context.Context  // of these
 	kept     []*gateway.Store // of upstreams
 }
@@ -326,7 +329,7 @@ func (s *serving) server(project string) (*server.Server, error) {
 	}
 	b := s.agents
 	if project != "" {
-		b = &agents.Backend{Agents: s.agents.Agents, Store: s.agents.Store, Log: s.agents.Log, Queue: s.agents.Queue, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Live: s.live.Event, Owner: project}
+		b = &agents.Backend{Agents: s.agents.Agents, Later: s.agents.Later, Store: s.agents.Store, Log: s.agents.Log, Queue: s.agents.Queue, KeepStreams: s.agents.KeepStreams, Webhook: s.agents.Webhook, Live: s.live.Event, Owner: project}
 	}
 	b.Recover(context.Background())
 	s.mu.Lock()
@@ -347,7 +350,7 @@ func (s *serving) sends(from interface {
 	if s.hook == nil {
 		return
 	}
-	s.hooks.Go(func() {
+	s.senders.Go(func() {
 		if err := from.SendWebhooks(s.until); err != nil {
 			s.errors.Print(err)
 		}
@@ -408,6 +411,7 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 			s.errors.Printf("ending: takes requests for %s more, while /readyz says 503; a second signal ends at once", s.DrainDelay)
 		})()
 	}
+	defer s.watch(ctx)()
 	err := s.guard.Serve(ctx, l, func() {
 		bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), s.Drain)
 		defer stop()
@@ -427,7 +431,7 @@ func (s *serving) run(ctx context.Context, l net.Listener) error {
 		all.Wait()
 	})
 	stop()
-	s.hooks.Wait()
+	s.senders.Wait()
 	for _, keep := range s.kept {
 		err = errors.Join(err, keep.Close())
 	}

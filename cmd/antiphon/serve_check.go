@@ -50,13 +50,12 @@ func (c *servedFlags) showAgents(ctx context.Context, what string, std stdio, en
 		case ctx.Err() != nil:
 			return bad, ctx.Err()
 		default:
-			problem, _, _ := strings.Cut(err.Error(), "\n")
 			said := "left out"
 			if slices.Contains(c.Files, file) {
 				said = "refused"
 				bad++
 			}
-			fmt.Fprintf(std.out, "%s %s: %s: %s\n", what, show.Visible(modelName(file)), said, show.Printable(env.Hide(problem)))
+			fmt.Fprintf(std.out, "%s %s: %s: %s\n", what, show.Visible(modelName(file)), said, show.Printable(leftOut(env, file, err)))
 		}
 	}
 	if served == 0 && bad == 0 {

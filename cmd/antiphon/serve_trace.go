@@ -26,7 +26,6 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/antiphon-go/antiphon/agent"
-	"github.com/antiphon-go/antiphon/server/agents"
 	"github.com/antiphon-go/antiphon/server/gateway"
 	"github.com/antiphon-go/antiphon/tracing"
 )
@@ -43,25 +42,25 @@ const otlpHeaders = "OTEL_EXPORTER_OTLP_HEADERS"
 // mostFlush is how long the end of the server waits for the last spans.
 const mostFlush = 5 * time.Second
 
-// trace gives the agents, and a gateway that may be nil, hooks that send spans. end sends the last
-// ones.
-func (c *traceFlags) trace(list []agents.Agent, up *gateway.Backend, env environment, failed func(error)) (end func(), err error) {
+// trace gives a gateway that may be nil hooks that send spans, and returns those of an agent. end sends the
+// last ones.
+func (c *traceFlags) trace(up *gateway.Backend, env environment, failed func(error)) (hooks func(name string) []agent.Hooks, end func(), err error) {
 	if c.OTLP == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	out, err := newExporter(c.OTLP, env[otlpHeaders], failed)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--otlp-endpoint: %w", err))
+		return nil, nil, usage(fmt.Errorf("--otlp-endpoint: %w", err))
 	}
 	p := sdktrace.NewTracerProvider(sdktrace.WithBatcher(out), sdktrace.WithResource(resource.NewSchemaless(
 		attribute.String("service.name", "antiphon"), attribute.String("service.version", programVersion()))))
-	for i := range list {
-		list[i].Hooks = append([]agent.Hooks{tracing.New(tracing.Options{TracerProvider: p, Agent: list[i].Name})}, list[i].Hooks...)
+	hooks = func(name string) []agent.Hooks {
+		return []agent.Hooks{tracing.New(tracing.Options{TracerProvider: p, Agent: name})}
 	}
 	if up != nil {
 		up.Hooks = tracing.New(tracing.Options{TracerProvider: p})
 	}
-	return func() {
+	return hooks, func() {
 		ctx, stop := context.WithTimeout(context.Background(), mostFlush)
 		defer stop()
 		if err := p.Shutdown(ctx); err != nil {
@@ -72,10 +71,20 @@ func (c *traceFlags) trace(list []agents.Agent, up *gateway.Backend, env environ
 
 // traced is trace for what is served.
 func (s *serving) traced(c *traceFlags, env environment) (end func(), err error) {
-	if s.agents == nil {
-		return c.trace(nil, s.upstreams, env, s.upstreams.Log)
+	failed := func(err error) {
+		if s.agents != nil {
+			s.agents.Log(err)
+		} else {
+			s.upstreams.Log(err)
+		}
 	}
-	return c.trace(s.agents.Agents, s.upstreams, env, s.agents.Log)
+	if s.hooks, end, err = c.trace(s.upstreams, env, failed); err == nil && s.hooks != nil && s.agents != nil {
+		for i := range s.agents.Agents {
+			a := &s.agents.Agents[i]
+			a.Hooks = s.hooks(a.Name)
+		}
+	}
+	return end, err
 }
 
 // exporter sends spans by OTLP, as JSON. OpenTelemetry's own exporter links gRPC, for which each

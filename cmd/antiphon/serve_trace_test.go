@@ -61,13 +61,16 @@ func TestServeTraces(t *testing.T) {
 	ask := func(c traceFlags, env environment, times int) (failures []error) {
 		t.Helper()
 		b := &agents.Backend{Agents: []agents.Agent{{Name: "it", Config: host.Config{File: file, Trust: trust.Everything, Sandbox: "full"}}}}
-		end, err := c.trace(b.Agents, nil, env, func(err error) {
+		hooks, end, err := c.trace(nil, env, func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			failures = append(failures, err)
 		})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if hooks != nil {
+			b.Agents[0].Hooks = hooks("it")
 		}
 		s := &server.Server{Backend: b}
 		base, stop, err := s.Start()

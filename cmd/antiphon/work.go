@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -180,6 +181,8 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		if err != nil {
 			return err
 		}
+		state := func() string { return stateOfAgents(env, math.MaxInt, c.Agents) }
+		taken := state()
 		if err := c.add(ctx, std, env, agents, &cfg); err != nil {
 			return err
 		}
@@ -197,7 +200,7 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 			defer end()
 		}
 		if !c.Once {
-			defer c.watchAgents(ctx, std, env, agents, cfg, w.Log)()
+			defer watchAgents(ctx, taken, state, func(ctx context.Context) { c.takeUp(ctx, std, env, agents, cfg, w.Log) })()
 		}
 		do := w.Run
 		if c.Once {
@@ -341,9 +344,7 @@ func (c *workStartCommand) add(ctx context.Context, std stdio, env environment, 
 }
 
 // files are the agents of the folder.
-func (c *workStartCommand) files() ([]string, error) {
-	return filepath.Glob(filepath.Join(globbed(c.Agents), "*.md"))
-}
+func (c *workStartCommand) files() ([]string, error) { return filesOfFolder(c.Agents) }
 
 // addAgent adds a file if the operator agrees.
 func addAgent(ctx context.Context, agents *worker.Agents, t *truster, cfg host.Config, file string) (worker.Agent, error) {
@@ -365,6 +366,11 @@ func notRun(env environment, file string, err error) string {
 		text = problems + "\n  hint: antiphon check " + quoted(file) + " lists all problems"
 	}
 	return text
+}
+
+// filesOfFolder returns the agents' files of a folder.
+func filesOfFolder(path string) ([]string, error) {
+	return filepath.Glob(filepath.Join(globbed(path), "*.md"))
 }
 
 // globbed returns a path as a pattern that matches it alone.

@@ -18,17 +18,15 @@ import (
 	"github.com/antiphon-go/antiphon/worker"
 )
 
-// agentsPoll is how often a worker looks whether its agents have changed. They are read
+// agentsPoll is how often a worker or a server looks whether its agents have changed. They are read
 // when two looks have found the same, so that a file is not read while it is written.
 const agentsPoll = time.Second
 
-// watchAgents takes up agents of the folder that are new, have changed, or were agreed to,
-// until end is called. Nobody is asked, and --trust does not agree to what was not there
-// when the worker started.
-func (c *workStartCommand) watchAgents(ctx context.Context, std stdio, env environment, agents *worker.Agents, cfg host.Config, log *slog.Logger) (end func()) {
+// watchAgents calls takeUp when the state of agents is not the one that was taken, until end is called. The
+// first state that was taken is one from before they were read.
+func watchAgents(ctx context.Context, taken string, state func() string, takeUp func(context.Context)) (end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
-	taken := c.stateOfAgents(env)
 	go func() {
 		defer close(done)
 		look := time.NewTicker(agentsPoll)
@@ -40,9 +38,9 @@ func (c *workStartCommand) watchAgents(ctx context.Context, std stdio, env envir
 			case <-look.C:
 			}
 			before := last
-			if last = c.stateOfAgents(env); last != taken && last == before {
+			if last = state(); last != taken && last == before {
 				taken = last
-				c.takeUp(ctx, std, env, agents, cfg, log)
+				takeUp(ctx)
 			}
 		}
 	}()
@@ -52,9 +50,9 @@ func (c *workStartCommand) watchAgents(ctx context.Context, std stdio, env envir
 	}
 }
 
-// stateOfAgents describes what agents are made from: the folder's files and the agreements.
-// What cannot be read has changed when it can be.
-func (c *workStartCommand) stateOfAgents(env environment) string {
+// stateOfAgents describes what agents are made from: the agreements, the agents' files of the folders, and at most
+// this many other files and folders below each. What cannot be read has changed when it can be.
+func stateOfAgents(env environment, most int, folders ...string) string {
 	var b strings.Builder
 	note := func(path string) {
 		if info, err := os.Stat(path); err == nil {
@@ -64,16 +62,27 @@ func (c *workStartCommand) stateOfAgents(env environment) string {
 	if agreed, err := trustStore(env); err == nil {
 		note(agreed.Path())
 	}
-	_ = filepath.WalkDir(c.Agents, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil {
-			note(path)
+	for _, folder := range folders {
+		files, _ := filesOfFolder(folder)
+		for _, file := range files {
+			note(file)
 		}
-		return nil
-	})
+		seen := 0
+		_ = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if seen++; seen > most {
+				return fs.SkipAll
+			}
+			if err == nil {
+				note(path)
+			}
+			return nil
+		})
+	}
 	return b.String()
 }
 
-// takeUp adds the agents of the folder as they are now.
+// takeUp adds the agents of the folder as they are now. Nobody is asked, and --trust does not agree to
+// what was not there when the worker started.
 func (c *workStartCommand) takeUp(ctx context.Context, std stdio, env environment, agents *worker.Agents, cfg host.Config, log *slog.Logger) {
 	files, err := c.files()
 	if err != nil {

@@ -339,9 +339,23 @@ func Numbered(text string, some func(rune) bool) string {
 }
 
 // Unbroken returns a text with foreign parts as one line, so that no foreign part can
-// begin a line that looks like the program's own.
+// begin a line that looks like the program's own. Indented lines, which are a list, are separated by semicolons.
 func Unbroken(s string) string {
-	return Printable(strings.NewReplacer("\r\n", " ", "\n", " ", "\r", " ", "\t", " ").Replace(s))
+	var b strings.Builder
+	listed := false
+	for i, line := range strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n", "\t", " ").Replace(s), "\n") {
+		text := strings.TrimLeft(line, " ")
+		indented := len(text) < len(line)
+		if i > 0 && listed && indented {
+			b.WriteString(";")
+		}
+		if i > 0 {
+			line = " " + text
+		}
+		b.WriteString(line)
+		listed = i > 0 && indented
+	}
+	return Printable(b.String())
 }
 
 // Reorders reports whether a character changes the order or look of text around it.

@@ -21,3 +21,16 @@ func TestVisible(t *testing.T) {
 		}
 	}
 }
+
+// A list of the program keeps its borders in one line, and foreign text cannot begin another one.
+func TestUnbroken(t *testing.T) {
+	for text, want := range map[string]string{
+		"it is not trusted, and it\n  reads a\n  starts b\r\n  hint: trust it\n": "it is not trusted, and it reads a; starts b; hint: trust it ",
+		"one\ntwo\rthree\tfour": "one two three four",
+		"  as it was\n\n  x":    "  as it was  x",
+	} {
+		if got := Unbroken(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -54,6 +54,9 @@ type Agent struct {
 type Backend struct {
 	// Agents are the models.
 	Agents []Agent
+	// Later returns further models, such as those of files that are newer than the server. Each must be in all
+	// later lists, too. It must be safe for concurrent use. It may be nil.
+	Later func() []Agent
 	// Store keeps the sessions of stored responses and of conversations. Nil means
 	// memory. The Backend does not close it.
 	Store store.Store
@@ -161,29 +164,43 @@ func (b *Backend) report(err error) {
 	}
 }
 
+// all returns the models.
+func (b *Backend) all() []Agent {
+	if b.Later == nil {
+		return b.Agents
+	}
+	return slices.Concat(b.Agents, b.Later())
+}
+
+// Serves reports whether an agent has this name.
+func (b *Backend) Serves(model string) bool {
+	return slices.ContainsFunc(b.all(), func(a Agent) bool { return a.Name == model })
+}
+
 // Models implements [server.ModelLister]. The list of all leaves out agents whose file was deleted.
 func (b *Backend) Models(_ context.Context, id string) (list []server.Model, _ error) {
-	for i := range b.Agents {
-		if id == "" || b.Agents[i].Name == id {
-			m := server.Model{ID: b.Agents[i].Name, OwnedBy: "antiphon", Description: b.Agents[i].Description}
-			file, err := os.Stat(b.Agents[i].Config.File)
-			switch {
-			case err == nil: // requests tell what is wrong with it
-				m.Created = file.ModTime().Unix()
-			case errors.Is(err, fs.ErrNotExist) && id == "": // by its name it is still no model of another server
-				continue
-			}
-			list = append(list, m)
+	for _, a := range b.all() {
+		if id != "" && a.Name != id {
+			continue
 		}
+		m := server.Model{ID: a.Name, OwnedBy: "antiphon", Description: a.Description}
+		file, err := os.Stat(a.Config.File)
+		switch {
+		case err == nil: // requests tell what is wrong with it
+			m.Created = file.ModTime().Unix()
+		case errors.Is(err, fs.ErrNotExist) && id == "": // by its name it is still no model of another server
+			continue
+		}
+		list = append(list, m)
 	}
 	return list, nil
 }
 
 // named returns the agent of a model.
 func (b *Backend) named(model string) (*Agent, error) {
-	for i := range b.Agents {
-		if b.Agents[i].Name == model {
-			return &b.Agents[i], nil
+	for _, a := range b.all() {
+		if a.Name == model {
+			return &a, nil
 		}
 	}
 	return nil, &server.Error{Status: http.StatusNotFound, Code: "model_not_found", Param: "model",
