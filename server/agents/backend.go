@@ -102,6 +102,7 @@ type Backend struct {
 	unstored  map[string]string    // the sessions of responses that are not stored, by the response's id
 	elsewhere map[string]elsewhere // sessions that others write to
 	refused   map[string]int       // how often a session could not be opened to go on
+	unsaid    map[string]bool      // the agents whose endpoints are known not to say what they used
 	draining  bool
 	idle      chan struct{} // closed when the last response ends while draining
 }
@@ -115,10 +116,11 @@ type active struct {
 	input      []session.Body    // what the request adds to the session
 	end        func(cause error) // cancels the run
 	background bool
-	queued     bool                 // a worker makes it
-	away       bool                 // the session is a worker's, so nothing may be written to it here
-	streams    bool                 // its events are kept
-	files      string               // of the agent: see filesOf
+	queued     bool   // a worker makes it
+	away       bool   // the session is a worker's, so nothing may be written to it here
+	streams    bool   // its events are kept
+	files      string // of the agent: see filesOf
+	prices     func(model string) (agent.Price, bool)
 	request    jsontext.Value       // what the note about the beginning says of the request
 	cancelled  bool                 // by a delivery
 	ended      bool                 // the end is in the log
@@ -388,7 +390,7 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 		if names, err = adapt(ctx, ag, r); err != nil {
 			return err
 		}
-		ag.Hooks, run.files = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag)
+		ag.Hooks, run.files, run.prices = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag), ag.Prices
 	}
 	answers, err := b.takeApart(ctx, at, run, r)
 	if err != nil {
@@ -478,9 +480,7 @@ func (b *Backend) closes(ctx context.Context, run *active, s *shown, w *server.W
 		run.asked, err = listJSON(nested)
 		b.report(err)
 	}
-	used := usageOf(h.Session.Log()[run.seq:])
-	w.Usage(used)
-	w.Cost, w.Model = pricesOf(h.Session.Log()[run.seq:])
+	b.tellUsage(w, w.Response().Model, h.Session.Log(), run.seq, run.prices)
 	if !run.background && kept.Asks(w.Response().Output) {
 		b.report(b.owe(context.WithoutCancel(ctx), run.id))
 	}

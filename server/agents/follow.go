@@ -331,8 +331,7 @@ func (f *follower) end(ctx context.Context, log *session.Session, row queue.Work
 		}
 	}
 	res, stopped := stopOf(log.Log()[f.run.seq:])
-	f.w.Usage(usageOf(log.Log()[f.run.seq:])) // it counts however the response ends
-	f.w.Cost, f.w.Model = pricesOf(log.Log()[f.run.seq:])
+	f.b.tellUsage(f.w, f.w.Response().Model, log.Log(), f.run.seq, nil) // it counts however the response ends; the prices are the worker's
 	f.run.cancelled = f.run.cancelled || cancelled
 	parked := row.State == queue.Parked && context.Cause(ctx) == nil && !f.run.cancelled // and not by this server
 	if parked {

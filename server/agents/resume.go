@@ -300,7 +300,7 @@ func (b *Backend) resume(ctx context.Context, a *Agent, run *active, req *api.Re
 		r.ID = run.id
 		return b.notResumed(ctx, a, r, err, func(ctx context.Context, r *api.Response) error { return b.ended(ctx, run, r) })
 	}
-	ag.Hooks = slices.Concat(a.Hooks, ag.Hooks)
+	ag.Hooks, run.prices = slices.Concat(a.Hooks, ag.Hooks), ag.Prices
 	s := newShown(b.inner(ctx, h.Store), w, a.Name, run.id, names, earlier)
 	s.files = true
 	if err := w.Begin(run.id); err != nil {
