@@ -492,25 +492,25 @@ func (l *Link) Config() *dialect.Config {
 }
 
 // Address returns the base URL, without secrets, of the endpoint that the agent of the
-// configuration's File asks. It is "" if the rehearsal model answers. Nothing is started
-// or asked, and the file needs no consent.
-func Address(ctx context.Context, cfg Config) (string, error) {
+// configuration's File asks, and the model that it is asked for. Both are "" if the rehearsal
+// model answers. Nothing is started or asked, and the file needs no consent.
+func Address(ctx context.Context, cfg Config) (address, model string, err error) {
 	options := cfg.options()
 	options.Check = true
 	file, err := agentfile.Load(ctx, cfg.File, options)
 	if err != nil {
-		return "", &ConfigError{err}
+		return "", "", &ConfigError{err}
 	}
 	defer file.Close()
 	own := saidBy(file)
 	if _, why, err := cfg.Endpoint.rehearses(own, &cfg.FrontEnd); err != nil || why != "" {
-		return "", err
+		return "", "", err
 	}
 	link, err := cfg.Endpoint.named(own, &cfg.FrontEnd)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return link.Config().Transport().About(link.API).URL, nil
+	return link.Config().Transport().About(link.API).URL, link.Model, nil
 }
 
 // client returns the client of the wire API, and a function that closes it.

@@ -243,8 +243,8 @@ func TestOneEndpointForSeveralFiles(t *testing.T) {
 		{file: rehearsed, at: host.Endpoint{BaseURL: url, Several: true, Model: "m"}, want: url},
 		{file: silent, at: host.Endpoint{BaseURL: url, Several: true}, none: true},
 	} {
-		got, err := host.Address(t.Context(), host.Config{File: tt.file, Endpoint: tt.at})
-		if got != tt.want || errors.Is(err, host.ErrNoEndpoint) != tt.none || (err != nil) != tt.none {
+		got, model, err := host.Address(t.Context(), host.Config{File: tt.file, Endpoint: tt.at})
+		if got != tt.want || (model == "m") != (got != "") || errors.Is(err, host.ErrNoEndpoint) != tt.none || (err != nil) != tt.none {
 			t.Errorf("%s at %+v: %q, %v", filepath.Base(tt.file), tt.at, got, err)
 		}
 	}

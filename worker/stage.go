@@ -167,7 +167,7 @@ func (f *files) opener(ctx context.Context, w queue.Work) (open opener, url stri
 	cfg.Pause, cfg.Workspace = !w.Refuse, workspace
 	url, known := f.urls[w.Agent]
 	if !known {
-		url, err = host.Address(ctx, cfg)
+		url, _, err = host.Address(ctx, cfg)
 		if errors.Is(err, host.ErrNoEndpoint) {
 			f.unfit[w.Agent] = needed + "a worker with an endpoint for it; here, " + f.sayable(err)
 			return nil, "", nil

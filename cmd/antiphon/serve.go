@@ -165,6 +165,9 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if len(ups) > 0 {
 		c.sayUpstreams(std.err, "antiphon: ", ups, len(c.Files) > 0)
 	}
+	if err := c.warnOfCosts(ctx, std, std.err, "antiphon: warning: ", env, ups); err != nil {
+		return errors.Join(err, l.Close(), in.Close())
+	}
 	return errors.Join(c.serve(ctx, std, env, l, s), in.Close())
 }
 
@@ -212,7 +215,7 @@ func (c *servedFlags) answeredBy(ctx context.Context, cfg host.Config) (string, 
 	if c.workers {
 		return "the endpoints of workers", nil
 	}
-	address, err := host.Address(ctx, cfg)
+	address, _, err := host.Address(ctx, cfg)
 	return cmp.Or(address, "the rehearsal model, a mock"), err
 }
 

@@ -171,6 +171,9 @@ func (c *serveCommand) show(ctx context.Context, std stdio, env environment) err
 	if err := c.showKeys(std, env); err != nil {
 		return err
 	}
+	if err := c.warnOfCosts(ctx, std, std.out, "warning: ", env, ups); err != nil {
+		return err
+	}
 	return errRefused(bad)
 }
 

@@ -88,6 +88,36 @@ func TestServeRules(t *testing.T) {
 	}
 }
 
+// A limit of cost does not limit a model without a price, which the operator reads before the first request.
+func TestServeSaysWhatHasNoPrice(t *testing.T) {
+	dir, data := t.TempDir(), "XDG_DATA_HOME="+t.TempDir()
+	file := write(t, filepath.Join(dir, "note.md"), "<config model=\"rehearsal\"/>\n")
+	args := []string{"serve", file, "--upstream", "tiny=http://localhost:1/v1", "--upstream", "gpt-5.1=https://api.openai.com/v1", "--upstream", "http://localhost:2/v1"}
+	if o := programEnv(t, []string{data}, "keys", "create", "free"); o.code != exitOK {
+		t.Fatal(o.err)
+	}
+	const warning = "the limit of cost of ci does not limit "
+	if o := programEnv(t, []string{data}, append(args, "--check")...); o.code != exitOK || strings.Contains(o.out, "limit of cost") {
+		t.Errorf("exit code %d, %s", o.code, o.out)
+	}
+	if o := programEnv(t, []string{data}, "keys", "create", "ci", "--cost", "5"); o.code != exitOK {
+		t.Fatal(o.err)
+	}
+	o := programEnv(t, []string{data}, append(args, "--check")...)
+	if want := "warning: " + warning + "the model note, the model tiny, the models of http://localhost:2/v1, because no price is known; give --price"; o.code != exitOK || !strings.Contains(o.out, want) {
+		t.Errorf("exit code %d, %s", o.code, o.out)
+	}
+	if o := programEnv(t, []string{data}, append(args, "--check", "--price", "1,1,1")...); strings.Contains(o.out, warning) {
+		t.Error(o.out)
+	}
+	if o := programEnv(t, []string{data, "ANTIPHON_PRICES=tiny=1,1,1"}, append(args, "--check")...); !strings.Contains(o.out, warning+"the model note, because") {
+		t.Error(o.out)
+	}
+	if _, said := gatewayOf(t, []string{data}, args[1:]...); !strings.Contains(said, "antiphon: warning: "+warning+"the model note") {
+		t.Error(said)
+	}
+}
+
 // The operator names who is told when background responses have ended.
 func TestServeWebhook(t *testing.T) {
 	got := make(chan string, 1)
