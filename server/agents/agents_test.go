@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -279,6 +280,44 @@ func TestApprovalElsewhere(t *testing.T) {
 	}
 	if ran, err := item.As[item.MCPCall](last.Output[0]); err != nil || ran.ApprovalRequestID != again.Output[0].ID() {
 		t.Errorf("%+v, %v", ran, err)
+	}
+	w.same(last)
+}
+
+// The call of a subagent names the request that the client has seen last, also if somebody else answers it.
+func TestSubagentApprovalElsewhere(t *testing.T) {
+	w := serving(t, `<tool name="helper" agent="helper.md" local description="Helps."/>`+"\n", "turn\n  call helper {\"task\": \"Open.\"}\nturn\n  say It says: {{output \"helper\" 1}}\n", nil)
+	write(t, w.dir, "helper.md", "<config model=\"rehearsal:helper.script\"/>\n"+asking)
+	write(t, w.dir, "helper.script", "turn\n  call open_door {}\nturn\n  call open_door {\"again\": true}\nturn\n  say Opened.\n")
+	last := w.create(`{"model":"it","input":"Go."}`)
+	var want []string
+	for range 2 {
+		last = w.create(`{"model":"it","input":"Well?","previous_response_id":"` + last.ID + `"}`) // which asks again
+		if got := kinds(last); !strings.HasSuffix(got, "mcp_approval_request:open_door") {
+			t.Fatal(got)
+		}
+		want = append(want, last.Output[len(last.Output)-1].ID())
+		s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(last.ID, "_")[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending, err := agent.PendingApprovals(t.Context(), s)
+		if err != nil || len(pending) != 1 || pending[0].Session == s.ID() {
+			t.Fatal(pending, err)
+		}
+		if err := agent.Decide(t.Context(), s, agent.Decision{Session: pending[0].Session, CallID: pending[0].CallID, Allow: true, By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		last = w.create(`{"model":"it","input":"Now?","previous_response_id":"` + last.ID + `"}`)
+	}
+	var got []string
+	for _, it := range last.Output {
+		if c, err := item.As[item.MCPCall](it); err == nil && it.Type() == item.TypeMCPCall && c.Name == "open_door" {
+			got = append(got, c.ApprovalRequestID)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", kinds(last), got, want)
 	}
 	w.same(last)
 }

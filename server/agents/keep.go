@@ -11,9 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/server"
@@ -377,13 +374,8 @@ func (r *reading) show(w *server.Writer, label string, names []string, p *part) 
 	}
 	if p.ended {
 		s.finish(nil)
-		var nested []jsontext.Value
-		if len(p.end.Asked) > 0 && json.Unmarshal(p.end.Asked, &nested) == nil {
-			for _, v := range nested {
-				if it, err := item.Parse(v); err == nil {
-					_ = w.Item(it)
-				}
-			}
+		for _, it := range p.end.requests() {
+			_ = w.Item(it)
 		}
 	}
 }

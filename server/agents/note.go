@@ -191,9 +191,28 @@ func random(name string) bool {
 // approvalID returns the id of the mcp_approval_request for a pending approval that the
 // response of shows. root is the session of the response.
 func approvalID(of, root string, p *agent.PendingApproval) string {
-	id := fmt.Sprintf("mcpr_%s_%d", strings.TrimPrefix(of, "resp_"), p.Number)
-	if inner := strings.TrimPrefix(p.Session, root); inner != "" && inner != p.Session {
-		id += "_" + session.Fingerprint(inner)[:12] // of a subagent
+	return "mcpr_" + strings.TrimPrefix(of, "resp_") + nestedApproval(root, p.Session, p.Number)
+}
+
+// nestedApproval returns the end of the id of the request for a call in a session, which may be that of a subagent.
+func nestedApproval(root, in string, number int) string {
+	id := fmt.Sprintf("_%d", number)
+	if inner := strings.TrimPrefix(in, root); inner != "" && inner != in {
+		id += "_" + session.Fingerprint(inner)[:12]
 	}
 	return id
+}
+
+// requests returns the requests for approval of subagents' calls that the end of a response has.
+func (n *note) requests() (list []item.Item) {
+	var nested []jsontext.Value
+	if len(n.Asked) == 0 || json.Unmarshal(n.Asked, &nested) != nil { // this package has written it
+		return nil
+	}
+	for _, v := range nested {
+		if it, err := item.Parse(v); err == nil {
+			list = append(list, it)
+		}
+	}
+	return list
 }

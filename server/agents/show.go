@@ -32,11 +32,13 @@ type shown struct {
 	waiting []*line // in the order of the reply: what cannot be written yet
 	open    string  // the id in the run of the message or reasoning that is open, "-" if it has none
 	kind    item.Type
-	size    int     // how many bytes of its text were shown
-	carried []*line // calls that waited before the response began
-	inner   inner   // the logs of subagents
-	nested  bool    // of a subagent: only its calls are shown
-	files   bool    // images in outputs can be read as files
+	size    int      // how many bytes of its text were shown
+	carried []*line  // calls that waited before the response began
+	inner   inner    // the logs of subagents
+	nested  bool     // of a subagent: only its calls are shown
+	top     string   // the session of the response; root is that of the subagent
+	asked   []string // the ids of the requests for approval of subagents' calls in earlier responses
+	files   bool     // images in outputs can be read as files
 }
 
 // inner returns the log of a subagent's session, which is empty if it cannot be read.
@@ -79,6 +81,7 @@ type before struct {
 	calls int
 	// last is the id of the last response, and prior of the one before it.
 	last, prior string
+	asked       []string // see shown
 }
 
 func (b *before) add(e session.Entry) {
@@ -91,6 +94,10 @@ func (b *before) add(e session.Entry) {
 	case session.Note:
 		if n, ok := noteOf(e); ok && n.Kind == kindBegin && n.ResponseID != b.last {
 			b.prior, b.last = b.last, n.ResponseID
+		} else if ok && n.Kind == kindEnd {
+			for _, it := range n.requests() {
+				b.asked = append(b.asked, it.ID())
+			}
 		}
 	}
 }
@@ -106,8 +113,9 @@ func newShown(in inner, w *server.Writer, label, id string, names []string, earl
 
 // shownAfter is newShown for entries that were added up already.
 func shownAfter(in inner, w *server.Writer, label, id string, names []string, b *before) *shown {
-	s := &shown{w: w, label: label, id: id, names: names, inner: in, calls: b.calls}
+	s := &shown{w: w, label: label, id: id, names: names, inner: in, calls: b.calls, asked: b.asked}
 	s.root, _, _ = parseID(id)
+	s.top = s.root
 	continues := b.last
 	if continues == id { // its own beginning may be among the entries
 		continues = b.prior
@@ -133,6 +141,17 @@ func (l *line) answered(a *session.Approval) {
 	if id, ok := strings.CutPrefix(a.From, fromClient); ok {
 		l.call.ApprovalRequestID = id
 	}
+}
+
+// requestOf returns the id of the last request for approval of a subagent's call, or "".
+func (s *shown) requestOf(number int) string {
+	end := nestedApproval(s.top, s.root, number)
+	for _, id := range slices.Backward(s.asked) {
+		if strings.HasSuffix(id, end) {
+			return id
+		}
+	}
+	return ""
 }
 
 // counted returns 1 for an item that [session.OpenCall] numbers, and otherwise 0.
@@ -225,6 +244,9 @@ func (s *shown) entry(e session.Entry) {
 	case session.ApprovalAsked:
 		if l := s.find(b.CallID, b.Number); l != nil {
 			l.asked, l.allowed = true, false
+			if s.nested {
+				l.request = s.requestOf(l.number)
+			}
 		}
 	case session.Approval:
 		if l := s.find(b.CallID, b.Number); l != nil {
@@ -394,12 +416,20 @@ func (s *shown) within(l *line) {
 	if l.inside == "" || s.inner == nil {
 		return
 	}
-	of := &shown{w: s.w, label: s.label + "/" + l.call.Name, id: s.id, root: l.inside, inner: s.inner, nested: true}
+	of := &shown{w: s.w, label: s.label + "/" + l.call.Name, id: s.id, root: l.inside, inner: s.inner, nested: true, top: s.top, asked: s.asked}
 	log := s.inner(l.inside)
 	begun := slices.IndexFunc(log, func(e session.Entry) bool {
 		b, ok := e.Body.(session.CallOutput)
 		return ok && b.CallID == l.id && displayed(b.Item) == startsFork
 	})
+	for _, e := range log[:begun+1] { // calls are numbered from the beginning
+		switch b := e.Body.(type) {
+		case session.InputItem:
+			of.count(b.Item)
+		case session.OutputItem:
+			of.count(b.Item)
+		}
+	}
 	for _, e := range log[begun+1:] {
 		of.entry(e)
 	}
