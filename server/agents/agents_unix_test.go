@@ -173,7 +173,8 @@ func TestClientGone(t *testing.T) {
 
 // A server that stops lets responses end, and those that take too long are incomplete.
 func TestDrain(t *testing.T) {
-	w := serving(t, waiting, waits, nil)
+	said := make(chan string, 10)
+	w := serving(t, waiting, waits, func(b *agents.Backend) { b.Log = func(err error) { said <- err.Error() } })
 	running := fifo(t, w)
 	done := make(chan *api.Response)
 	go func() {
@@ -188,6 +189,9 @@ func TestDrain(t *testing.T) {
 	end()
 	if r.Status != item.StatusIncomplete || r.Error == nil || !strings.HasPrefix(kinds(r), "message:I wait. | mcp_call:wait") {
 		t.Errorf("%s, %v: %s", r.Status, r.Error, kinds(r))
+	}
+	if got := <-said; got != "not ended in time, and therefore incomplete: "+r.ID {
+		t.Error(got)
 	}
 	w.same(r)
 	w.refused(http.MethodPost, "responses", `{"model":"it","input":"x"}`, "about to stop")

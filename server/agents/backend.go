@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -684,10 +685,17 @@ func (b *Backend) Drain(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	b.mu.Lock()
+	var cut []string
 	for _, run := range b.active {
 		run.end(errDrained)
+		if !run.background {
+			cut = append(cut, run.id)
+		}
 	}
 	b.mu.Unlock()
+	if slices.Sort(cut); len(cut) > 0 {
+		b.report(fmt.Errorf("not ended in time, and therefore incomplete: %s", strings.Join(cut, ", ")))
+	}
 	<-idle
 }
 

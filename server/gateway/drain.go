@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -33,7 +34,9 @@ func (b *Backend) Drain(ctx context.Context) {
 		return
 	case <-ctx.Done():
 	}
-	b.running.stop()
+	if n := b.running.stop(); n > 0 {
+		b.log(fmt.Errorf("not ended in time, and therefore incomplete: %d of upstreams", n))
+	}
 	<-idle
 }
 
@@ -51,13 +54,14 @@ func (r *running) drain() <-chan struct{} {
 	return r.idle
 }
 
-// stop ends the responses that are being made.
-func (r *running) stop() {
+// stop ends the responses that are being made, and returns how many there are.
+func (r *running) stop() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, end := range r.all {
 		end(errDrained)
 	}
+	return len(r.all)
 }
 
 // enter registers a response that is being made, until leave is called. Its context ends when
