@@ -301,6 +301,9 @@ func (p *pairing) output(i int, it item.Item) *Error {
 		return Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
 	}
 	c := p.calls[id]
+	if c == nil && it.Type() == item.TypeMCPApprovalResponse {
+		return Invalid("", at, "Invalid '%s': no request for approval %s is in this request or in what it continues. Send previous_response_id with the response that asked.", at, id)
+	}
 	if c == nil || c.want != it.Type() {
 		return Invalid("", "input", "No tool call found for %s with call_id %s.", kind(it.Type()), id)
 	}

@@ -184,7 +184,7 @@ func (s *Server) find(c *call) (*route, *Error) {
 	}
 	if allowed == nil {
 		return nil, &Error{Status: http.StatusNotFound, Type: invalidRequest, Code: "unknown_url",
-			Message: fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, cmp.Or(c.r.URL.Path, "/"), s.served())}
+			Message: fmt.Sprintf("Unknown request URL: %s %s. This server serves %s.", c.r.Method, cmp.Or(c.r.URL.Path, "/"), s.served(at))}
 	}
 	c.w.Header().Set("Allow", strings.Join(allowed, ", "))
 	return nil, &Error{Status: http.StatusMethodNotAllowed, Type: invalidRequest, Code: "method_not_supported",
@@ -258,17 +258,24 @@ func match(pattern string, at []string) (ids []string, ok bool) {
 }
 
 // served lists the routes, for the error about an unknown route.
-func (s *Server) served() string {
-	var names []string
+func (s *Server) served(at []string) string {
+	var near, all []string
 	for _, r := range routes {
-		if s.has(r.feature) {
-			names = append(names, r.name())
+		if !s.has(r.feature) {
+			continue
+		}
+		kind, _, _ := strings.Cut(r.path, "/")
+		if len(at) > 0 && at[0] == kind {
+			near = append(near, r.name())
+		}
+		if r.path == kind || kind == "chat" {
+			all = append(all, r.name())
 		}
 	}
-	if s.has(WebSocket) {
-		names = append(names, "a WebSocket at /v1/"+socketRoute.path)
+	if len(near) > 0 {
+		return strings.Join(near, ", ")
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(all, ", ") + ", and more below these"
 }
 
 // body reads the request's body.

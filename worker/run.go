@@ -40,7 +40,10 @@ func (p *pool) perform(ctx context.Context, r *running, open opener) (began bool
 	if p.limits != nil {
 		held = endpoint.WithGate(ctx, g)
 	}
-	h, err := open(held, func(ctx context.Context, _ session.Info) (err error) {
+	h, err := open(held, func(ctx context.Context, info session.Info) (err error) {
+		if info.Path != "" {
+			log = log.With("file", info.Path)
+		}
 		if begun, err = p.queue.Begin(ctx, r.work, p.Name); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -198,11 +199,24 @@ func cannotListen(flag, address string, err error) error {
 	return fmt.Errorf("%s: %w", flag, err)
 }
 
+// wrongAddress is the error about a flag whose value is not HOST:PORT. want says what is.
+func wrongAddress(flag, given, want string, err error) error {
+	said := "it is not HOST:PORT"
+	var wrong *net.AddrError
+	switch _, failed := strconv.ParseUint(given, 10, 16); {
+	case failed == nil:
+		said, want = "it is a port alone", "127.0.0.1:"+given
+	case errors.As(err, &wrong):
+		said = wrong.Err
+	}
+	return usage(fmt.Errorf("%s %s: %s; give %s", flag, show.Visible(given), said, want))
+}
+
 // listen opens an address that must be loopback, for a server without keys. V6
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	name, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8788", err))
+		return nil, wrongAddress("--listen", address, "an address such as 127.0.0.1:8788", err)
 	}
 	if name != "localhost" && !net.ParseIP(name).IsLoopback() {
 		return nil, usage(fmt.Errorf("--listen %s: only loopback addresses are served, such as 127.0.0.1:8788, because there are no keys", show.Visible(address)))

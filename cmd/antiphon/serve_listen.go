@@ -42,7 +42,7 @@ func (c *serveCommand) mayListen(ctx context.Context, env environment) error {
 		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
 	}
 	if err != nil {
-		return usage(fmt.Errorf("--listen: %w; give an address such as 127.0.0.1:8787, or unix:PATH", err))
+		return wrongAddress("--listen", c.Listen, "an address such as 127.0.0.1:8787, or unix:PATH", err)
 	}
 	if itself := c.asksItself(name, port); itself != "" {
 		return usage(fmt.Errorf("--upstream %s: it is the address at which this server listens, so it would ask itself: give the address of the endpoint, or another --listen", show.Visible(itself)))

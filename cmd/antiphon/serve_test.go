@@ -30,7 +30,8 @@ func TestServeRefuses(t *testing.T) {
 	}{
 		{[]string{powerful}, []string{"wipe", "antiphon trust", "--trust"}},
 		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "antiphon keys create"}},
-		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8787"}},
+		{[]string{plain, "--listen", "8799"}, []string{"--listen 8799: it is a port alone; give 127.0.0.1:8799\n"}},
+		{[]string{plain, "--listen", "localhost"}, []string{"--listen localhost: missing port in address; give an address such as"}},
 		{[]string{plain, other}, []string{"both be the model plain"}},
 		{[]string{filepath.Join(dir, "none.md")}, []string{"none.md"}},
 		{[]string{t.TempDir()}, []string{"no file that ends in .md"}},

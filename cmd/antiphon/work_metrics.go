@@ -28,7 +28,7 @@ const scrapeTime = 5 * time.Second
 func serveMetrics(ctx context.Context, address string, w *worker.Worker) (end func(), err error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usage(fmt.Errorf("--metrics: want HOST:PORT or :PORT: %w", err))
+		return nil, wrongAddress("--metrics", address, "HOST:PORT or :PORT", err)
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -58,6 +58,9 @@ func serveMetrics(ctx context.Context, address string, w *worker.Worker) (end fu
 		default:
 			fmt.Fprintln(out, "ok")
 		}
+	})
+	mux.HandleFunc("/", func(out http.ResponseWriter, _ *http.Request) {
+		http.Error(out, "not found: GET /metrics, /healthz and /readyz are served", http.StatusNotFound)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTime}
 	done := make(chan struct{})

@@ -263,6 +263,8 @@ func TestApprovalElsewhere(t *testing.T) {
 	made := strings.Replace(request.JSON(), request.ID(), "mcpr_none", 1)
 	stateless := fmt.Sprintf(`{"model":"it","input":[{"role":"user","content":"Go."},%s,{"type":"mcp_approval_response","approval_request_id":"mcpr_none","approve":true}]}`, made)
 	w.refused(http.MethodPost, "responses", stateless, "no call waits")
+	alone := fmt.Sprintf(`{"model":"it","input":[{"type":"mcp_approval_response","approval_request_id":%q,"approve":true}]}`, request.ID())
+	w.refused(http.MethodPost, "responses", alone, "Send previous_response_id with the response that asked.")
 	s, err := session.Open(t.Context(), w.b.Store, "api-"+strings.Split(first.ID, "_")[1])
 	if err != nil {
 		t.Fatal(err)
