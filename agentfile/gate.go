@@ -41,8 +41,8 @@ type gate struct {
 	claim  trust.Claim
 	// places are where in the files each power comes from first.
 	places map[trust.Power]place
-	// withheld means that something was not read in this pass, so that the file may have
-	// mistakes that it would not have otherwise, and more powers.
+	// withheld means that an import or an agent was not read in this pass, so that the file may have
+	// mistakes that it would not have otherwise.
 	withheld bool
 	unread   []string // what was withheld
 	// reads means that the model gets to see more than the text of the files, and browses
@@ -183,8 +183,16 @@ func within(dir, path string) bool {
 // to that.
 var ErrWithheld = errors.New("it is outside the file's folder and the workspace, and the file is not trusted")
 
-// read reads a local file with at most limit bytes, which an element at a place names.
+// read reads an import or an agent with at most limit bytes, which an element at a place names.
 func (g *gate) read(path string, limit int64, at place) ([]byte, error) {
+	data, err := g.content(path, limit, at)
+	g.withheld = g.withheld || errors.Is(err, ErrWithheld)
+	return data, err
+}
+
+// content is like read for a file that declares nothing, such as a document: that it is missing is no
+// reason for a mistake elsewhere.
+func (g *gate) content(path string, limit int64, at place) ([]byte, error) {
 	if data, ok := g.texts[path]; ok {
 		_, err := g.mayRead(path, at)
 		return data, err
@@ -208,7 +216,7 @@ func (g *gate) forget() { g.texts, g.hashes, g.found = nil, nil, nil }
 func (g *gate) mayRead(path string, at place) (real string, err error) {
 	real = resolved(path)
 	if !g.belongs(real) && !g.wants(trust.Power{Kind: trust.Reads, What: real}, at) {
-		g.withheld, g.unread = true, append(g.unread, real)
+		g.unread = append(g.unread, real)
 		return "", ErrWithheld
 	}
 	return real, nil
@@ -293,7 +301,7 @@ func (g *gate) source(path string, f *File, o Options) {
 	}
 	if name, rehearsed := rehearsal.ParseModel(f.Model()); rehearsed && name != "" {
 		path := f.scriptPath(name)
-		text, err := g.read(path, rehearsal.MaxScript, f.atConfig())
+		text, err := g.content(path, rehearsal.MaxScript, f.atConfig())
 		if err == nil {
 			g.claim.AddSource(trust.Source{Path: path, Hash: trust.Hash(text)})
 		}

@@ -317,6 +317,33 @@ func TestConsentIsAskedUntilAllIsKnown(t *testing.T) {
 	}
 }
 
+// K1: a file with mistakes is not asked about, because it cannot run and its powers are not all known. Only if an import or
+// an agent must be read first, which may be what is missing, is a person asked about that.
+func TestMistakesComeBeforeTheQuestion(t *testing.T) {
+	for text, asks := range map[string]bool{
+		`<user><doc src="../outside/secret.txt" local/> <img src="https://evil.example/x.png"/></user><tool name="nosuch"/>`: false,
+		`<config model="rehearsal:../outside/x.script"/><tool name="nosuch"/><user>x</user>`:                                 false,
+		`<read path="../outside"/><import src="part.md"/><user><doc src="../outside/secret.txt" local/></user>`:              false,
+		`<import src="../outside/tools.md"/><tool name="nosuch"/><user>x</user>`:                                             true,
+	} {
+		p := newPlace(t)
+		path := write(t, text, p.work, "agent.md")
+		write(t, `<tool name="nosuch"/>`, p.work, "part.md")
+		o, asked := p.options(), false
+		o.Consent = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
+			asked = true
+			return trust.Everything(ctx, c)
+		}
+		f, err := agentfile.Load(t.Context(), path, o)
+		if err == nil {
+			f.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "nosuch") || asked != asks {
+			t.Errorf("%s: asked: %v, %v", text, asked, err)
+		}
+	}
+}
+
 // K1: what the person saw is what is used, whatever happens to the files meanwhile.
 func TestConsentIsForWhatWasRead(t *testing.T) {
 	p := newPlace(t)

@@ -157,7 +157,7 @@ func (s *sources) get(ctx context.Context, ref chatmd.Ref) ([]byte, string, erro
 		return nil, "", err
 	}
 	s.o.gate.reads = true
-	data, err := s.o.gate.read(path, limit, placeIn(ref))
+	data, err := s.o.gate.content(path, limit, placeIn(ref))
 	if err == nil {
 		err = s.o.gate.includes(len(data), ref.Payload)
 	}
