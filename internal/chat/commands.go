@@ -169,13 +169,18 @@ func unknownCommand(name string) string {
 	if usual := usualCommands[name]; usual != "" {
 		return said + "; " + usual
 	}
-	for _, c := range commands {
-		if host.Nearly(name, c.Name) {
-			said += ", did you mean /" + c.Name + "?"
+	for _, near := range []func(a, b string) bool{sameLetters, host.Nearly} {
+		if at := slices.IndexFunc(commands, func(c tui.Command) bool { return near(name, c.Name) }); at >= 0 {
+			said += ", did you mean /" + commands[at].Name + "?"
 			break
 		}
 	}
 	return said + "; /help lists them. To send a text that begins with /, put a blank before it"
+}
+
+// sameLetters reports whether two names differ at most in the order of their letters.
+func sameLetters(a, b string) bool {
+	return slices.Equal(slices.Sorted(slices.Values([]rune(a))), slices.Sorted(slices.Values([]rune(b))))
 }
 
 func (t *dialogue) help() {

@@ -484,6 +484,7 @@ func TestUnknownCommands(t *testing.T) {
 		"/new":    "there is no command /new; leave with Ctrl-D and start antiphon chat again: each start without -c, -r and --session is a new conversation",
 		"/resume": "there is no command /resume; leave with Ctrl-D, and antiphon chat -r lists the conversations",
 		"/status": "there is no command /status; /cost says what the conversation used",
+		"/modle":  "there is no command /modle, did you mean /model?",
 		"/cots":   "there is no command /cots, did you mean /cost?; /help lists them. To send a text that begins with /",
 		"/xyz":    "there is no command /xyz; /help lists them.",
 	} {
