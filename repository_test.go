@@ -355,7 +355,7 @@ func TestPackagesExist(t *testing.T) {
 
 // exported is how many names of their own the packages export that users open first.
 // A new name is a promise: raise a number with the reason in the commit.
-var exported = map[string]int{"agent": 141, "tool": 81, "session": 189, "item": 264, "responses": 11, "host": 80, "platform": 44}
+var exported = map[string]int{"agent": 141, "tool": 81, "session": 189, "item": 264, "responses": 11, "host": 81, "platform": 44}
 
 // TestExportedNames proves that the packages that users open do not grow unnoticed:
 // types, functions, constants and variables, without methods and fields.

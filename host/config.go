@@ -17,6 +17,7 @@ import (
 	"github.com/antiphon-go/antiphon/agentfile"
 	"github.com/antiphon-go/antiphon/audit"
 	"github.com/antiphon-go/antiphon/endpoint"
+	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/sandbox"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/session/store"
@@ -56,6 +57,11 @@ type Config struct {
 	Store        store.Store
 	Place        string
 	StoreOptions store.Options
+	// Opened is called when [Open] has opened the store at Place, before anything of it
+	// counts. What a store remembers, such as rules and answers about calls, counts as said by
+	// whoever uses the program. So a program whose users name stores refuses here those
+	// that somebody else may have made: see [Carried]. It may be nil.
+	Opened func(ctx context.Context, in store.Store) error
 	// Permit may refuse a session before it is created, locked or changed. Its
 	// argument has no ID if the session does not exist yet.
 	Permit func(found session.Info) error
@@ -261,7 +267,7 @@ func (c *Config) check(ctx context.Context) error {
 		return invalid("%s is a pipe, and the agent's file is read more than once\n  hint: write it to a file first", c.File)
 	case c.keeps() && c.Transcript != "":
 		return invalid("a conversation is kept either in a session or in a transcript; give only one")
-	case c.keeps() && c.Store == nil && c.Place == "":
+	case c.keeps() && nils.Is(c.Store) && (c.Store != nil || c.Place == ""):
 		return invalid("a session needs a store; name one")
 	}
 	if err := c.checkSandbox(); err != nil {

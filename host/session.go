@@ -107,6 +107,9 @@ func (h *Host) openStore(ctx context.Context) error {
 		return err
 	}
 	h.Store, h.closeStore = s, s.Close
+	if h.cfg.Opened != nil {
+		return h.cfg.Opened(ctx, s)
+	}
 	return nil
 }
 

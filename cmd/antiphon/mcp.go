@@ -81,7 +81,7 @@ func (c *mcpCommand) Run(ctx context.Context, std stdio, env environment) (err e
 			return err
 		}
 	}
-	in, err := c.open(ctx, env, true)
+	in, err := c.openVouched(ctx, asked, env)
 	if err != nil {
 		if l != nil {
 			err = errors.Join(err, l.Close())

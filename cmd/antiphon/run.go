@@ -188,7 +188,7 @@ func (c *runCommand) trusted(std stdio, env environment, who *person.Person, cfg
 		return err
 	}
 	t.quiet, t.sandbox = c.Quiet, profileFlag(c.Sandbox, c.Hosts)
-	cfg.Trust, cfg.Began, cfg.Known, cfg.Leave, cfg.Made, cfg.Audit = t.ask, t.began, t.knows, t.leave, t.made, t.record
+	cfg.Trust, cfg.Began, cfg.Known, cfg.Leave, cfg.Made, cfg.Audit, cfg.Opened = t.ask, t.began, t.knows, t.leave, t.made, t.record, t.vouch
 	if cfg.Protected = t.protected(); store.IsPath(env["ANTIPHON_STORE"]) { // also if this run keeps no session
 		cfg.Protected = append(cfg.Protected, env["ANTIPHON_STORE"])
 	}

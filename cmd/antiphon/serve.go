@@ -148,7 +148,7 @@ func (c *serveCommand) Run(ctx context.Context, std stdio, env environment) erro
 	if err != nil {
 		return err
 	}
-	in, err := c.open(ctx, env, true)
+	in, err := c.openVouched(ctx, std, env)
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

@@ -94,7 +94,15 @@ func (f *storeFlag) open(ctx context.Context, env environment, create bool) (kee
 	if err != nil {
 		return nil, err
 	}
+	isNew := false
+	if store.IsPath(place) && create {
+		_, none := os.Stat(place)
+		isNew = errors.Is(none, fs.ErrNotExist)
+	}
 	k, err := store.Open(ctx, place, o)
+	if err == nil && isNew {
+		made(ctx, env, k)
+	}
 	var absent *store.AbsentError
 	if errors.As(err, &absent) {
 		if folder := f.checkFolder(env, place); folder != nil {

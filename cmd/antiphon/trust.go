@@ -60,6 +60,7 @@ type truster struct {
 	std      stdio
 	store    *trust.Store
 	begun    *trust.Store // the transcripts that runs of this user began, without powers
+	stores   *trust.Store // the stores of sessions that count as this user's, without powers
 	left     *trust.Ledger
 	made     *trust.Outputs
 	audit    *audit.Log     // nil if none is written
@@ -97,7 +98,7 @@ func newTruster(file string, flags *trustFlags, std stdio, env environment, who 
 		return nil, err
 	}
 	begun := trust.Open(filepath.Join(filepath.Dir(store.Path()), "transcripts.jsonl"))
-	return &truster{file: file, all: flags.Trust, settings: settingsFolder(env), std: std, store: store, begun: begun, left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), made: trust.OpenOutputs(filepath.Join(filepath.Dir(store.Path()), "outputs")), audit: log, who: who, now: time.Now}, nil
+	return &truster{file: file, all: flags.Trust, settings: settingsFolder(env), std: std, store: store, begun: begun, stores: trust.Open(filepath.Join(filepath.Dir(store.Path()), "stores.jsonl")), left: trust.OpenLedger(filepath.Join(filepath.Dir(store.Path()), "transcripts")), made: trust.OpenOutputs(filepath.Join(filepath.Dir(store.Path()), "outputs")), audit: log, who: who, now: time.Now}, nil
 }
 
 // record writes to the audit log, if there is one.
@@ -279,5 +280,5 @@ func (t *truster) name(c trust.Claim) string {
 // nobody is the error if nobody can be asked.
 func (t *truster) nobody(c trust.Claim) error {
 	file := quoted(t.name(c))
-	return usage(fmt.Errorf("%w\n  hint: antiphon trust %s agrees to this until the file changes; --trust agrees once", &trust.UntrustedError{Claim: c}, file))
+	return usage(fmt.Errorf("%w\n  hint: antiphon trust %s agrees to this until the file changes; --trust agrees once. Without a terminal, antiphon trust needs --yes", &trust.UntrustedError{Claim: c}, file))
 }

@@ -41,6 +41,7 @@ Examples:
   antiphon trust agent.md
   antiphon trust agent.md --diff
   antiphon trust talk.md --mine
+  antiphon trust sessions.db --mine
   antiphon trust agent.md --env MCP_ID@mcp.example --env MCP_SECRET@mcp.example
   antiphon trust list
   antiphon trust revoke agent.md`
@@ -51,8 +52,10 @@ type trustAddCommand struct {
 	File string   `arg:"" help:"The agent's file."`
 	Env  []string `placeholder:"NAME@HOST" sep:"," help:"Let the file send the variable NAME to HOST. May be repeated."`
 	Diff bool     `help:"Only show what has changed since you agreed; agree to nothing."`
-	Yes  bool     `short:"y" help:"Do not ask at a terminal."`
-	Mine bool     `help:"Count what others added to the transcript FILE as yours, after showing it."`
+	Yes  bool     `short:"y" help:"Agree without being asked, after showing it. Without a terminal, nothing else agrees."`
+	Mine bool     `help:"Count what others added to the transcript FILE as yours, or all that the store of sessions FILE remembers, after showing it."`
+
+	StoreKey string `name:"store-key" placeholder:"WHERE" help:"With --mine: where the key of an encrypted store is, as for antiphon run."`
 
 	variables []trust.Variable // of Env
 	// agreed are the claims to remember: more than one if a file that is read from outside
@@ -74,6 +77,9 @@ func (c *trustAddCommand) Run(ctx context.Context, std stdio, env environment) (
 	}
 	if show.IsTerminal(std.in) && show.IsTerminal(std.err) && !c.Yes {
 		t.who = person.New(std.in, std.err)
+	}
+	if c.Mine && isDatabase(c.File) {
+		return c.adoptStore(ctx, t, env)
 	}
 	options, err := fileOptions()
 	if err != nil {
@@ -160,7 +166,11 @@ func (c *trustAddCommand) agree(ctx context.Context, t *truster, claim trust.Cla
 	if c.Diff {
 		return trust.Agreement{}, errOnlyShown
 	}
-	if t.who != nil && (known || !t.answers(&claim)) {
+	switch {
+	case c.Yes, !known && t.answers(&claim):
+	case t.who == nil:
+		return trust.Agreement{}, usage(fmt.Errorf("nobody can be asked here, so nothing was agreed to\n  hint: read what is shown above; antiphon trust %s --yes agrees to it", quoted(c.File)))
+	default:
 		if err := c.confirm(ctx, t, s, hidden); err != nil {
 			return trust.Agreement{}, err
 		}

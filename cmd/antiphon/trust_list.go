@@ -176,6 +176,17 @@ func (c *trustRevokeCommand) remove(ctx context.Context, t *truster, which, path
 	if err != nil {
 		return nil, err
 	}
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		file = path
+	}
+	stores, err := t.stores.Remove(ctx, func(g trust.Grant) bool {
+		return g.Path == file || len(which) >= minHash && strings.HasPrefix(g.Hash, which)
+	})
+	if err != nil {
+		return nil, err
+	}
+	begun = append(begun, stores...)
 	removed, err := t.store.Remove(ctx, func(g trust.Grant) bool { return g.Path == path || contents[g.Hash] })
 	return append(begun, removed...), err
 }

@@ -75,8 +75,14 @@ func (c *trustAddCommand) adopt(ctx context.Context, t *truster, file *agentfile
 	if c.Diff {
 		return nil
 	}
-	if err := c.confirmMine(ctx, t, s, hidden); err != nil {
-		return err
+	switch {
+	case c.Yes:
+	case t.who == nil:
+		return errNobodyMine
+	default:
+		if err := t.confirmMine(ctx, s, hidden, "   y: it counts as yours from now on\n   n: it stays apart: calls in it are asked about, and what it decides counts for nothing"); err != nil {
+			return err
+		}
 	}
 	if err := c.takeOver(ctx, t, file); err != nil {
 		return err
@@ -85,15 +91,11 @@ func (c *trustAddCommand) adopt(ctx context.Context, t *truster, file *agentfile
 	return nil
 }
 
-// confirmMine asks whether the parts that were shown are the person's. Without a terminal, only --yes
-// says so.
-func (c *trustAddCommand) confirmMine(ctx context.Context, t *truster, s show.Shown, hidden int) error {
-	switch {
-	case c.Yes:
-		return nil
-	case t.who == nil:
-		return usage(errors.New("--mine: nobody can be asked here\n  hint: read what is shown above; --mine --yes says that it is yours"))
-	}
+// errNobodyMine means that without a terminal only --yes says that something is the person's.
+var errNobodyMine = usage(errors.New("--mine: nobody can be asked here\n  hint: read what is shown above; --mine --yes says that it is yours"))
+
+// confirmMine asks whether what was shown is the person's. help explains the answers.
+func (t *truster) confirmMine(ctx context.Context, s show.Shown, hidden int, help string) error {
 	const question = "did you write or check this? [y]es, it is mine, [n]o:"
 	t.seen.WriteString("   " + question)
 	t.who.Unasked()
@@ -108,7 +110,7 @@ func (c *trustAddCommand) confirmMine(ctx context.Context, t *truster, s show.Sh
 		case answer == "y", answer == "yes":
 			return nil
 		case answer == "?", answer == "h", answer == "help":
-			fmt.Fprintln(t.std.err, "   y: it counts as yours from now on\n   n: it stays apart: calls in it are asked about, and what it decides counts for nothing")
+			fmt.Fprintln(t.std.err, help)
 		}
 	}
 }

@@ -177,6 +177,9 @@ func (c *workStartCommand) Run(ctx context.Context, std stdio, env environment, 
 		if _, err := queueOf(in); err != nil { // before anybody is asked
 			return err
 		}
+		if err := vouched(ctx, in, std, env); err != nil {
+			return err
+		}
 		agents, err := workerAgents(env)
 		if err != nil {
 			return err

@@ -347,7 +347,7 @@ func TestWorkerTakesUpAgents(t *testing.T) {
 	p.until(t, `"state":"done"`)
 	write(t, file, "<config model=\"rehearsal:agent.script\"/>\n<system>Three.</system>\n<tool name=\"append_to_file\" approval=\"allow\"/>\n")
 	p.until(t, "agent not taken up")
-	do("trust", file)
+	do("trust", file, "--yes")
 	p.until(t, "agent taken up")
 	submit("third")
 	p.until(t, `"state":"done"`)

@@ -437,7 +437,7 @@ func (t *dialogue) trusted(cfg *host.Config) error {
 		}
 	}
 	by, earlier := t.trust, slices.Clone(t.claims)
-	cfg.Variables, cfg.Began, cfg.Known, cfg.Made, cfg.Audit, cfg.Protected = by.Variables, by.Began, by.Known, by.Made, by.Audit, by.Protected
+	cfg.Variables, cfg.Began, cfg.Known, cfg.Made, cfg.Audit, cfg.Protected, cfg.Opened = by.Variables, by.Began, by.Known, by.Made, by.Audit, by.Protected, by.Opened
 	cfg.Trust = func(ctx context.Context, c trust.Claim) (trust.Agreement, error) {
 		if len(earlier) > 0 && !slices.ContainsFunc(earlier, func(e trust.Claim) bool { return e.Covers(&c) }) {
 			earlier = nil

@@ -22,9 +22,9 @@ import (
 )
 
 // A Store is an open store of sessions. It is safe for concurrent use. A store may
-// implement further interfaces: [Local], [Binder], [Encrypter], [Backuper],
-// [Salvager], [Indexer], [Durable], [session.Searcher], [session.Verifier] and
-// [session.Watcher]. Use [As] to get one of them.
+// implement further interfaces: [Local], [Identified], [Binder], [Encrypter],
+// [Backuper], [Salvager], [Indexer], [Durable], [session.Searcher],
+// [session.Verifier] and [session.Watcher]. Use [As] to get one of them.
 type Store interface {
 	session.Catalog
 	session.Locker
@@ -35,6 +35,13 @@ type Store interface {
 	// Close releases the resources of the store. Everything appended before is
 	// stored.
 	Close() error
+}
+
+// Identified is implemented by a Store that can be told from all others.
+type Identified interface {
+	// Identity returns a text that no other store has, except for copies of this one. The first
+	// call may write it into the store. It returns an error for a kind of store that has none.
+	Identity(ctx context.Context) (string, error)
 }
 
 // Local is implemented by a [Store] that may be a file on this machine.
