@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Writer writes a stream. Each call makes one Write to the destination, followed by
@@ -16,7 +17,22 @@ import (
 // receive each event at once. It is not safe for concurrent use.
 type Writer struct {
 	dst io.Writer
-	buf []byte
+	buf []byte  // what waits
+	own *[]byte // the buffer of buf, or nil while nothing waits
+}
+
+// buffers are those of all Writers: a stream that waits for its next event has none.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// largestKept is the size of a buffer that is not used again.
+const largestKept = 64 << 10
+
+// take makes sure that there is a buffer to append to.
+func (w *Writer) take() {
+	if w.own == nil {
+		w.own = buffers.Get().(*[]byte)
+		w.buf = (*w.own)[:0]
+	}
 }
 
 // NewWriter returns a Writer to w.
@@ -31,6 +47,7 @@ func (w *Writer) Event(typ string, data []byte) error {
 
 // Numbered is like Event for an event with an id.
 func (w *Writer) Numbered(id int64, typ string, data []byte) error {
+	w.take()
 	w.buf = append(strconv.AppendInt(append(w.buf, "id: "...), id, 10), '\n')
 	return w.event(typ, data)
 }
@@ -40,6 +57,7 @@ func (w *Writer) event(typ string, data []byte) error {
 	if strings.ContainsAny(typ, "\r\n") {
 		return fmt.Errorf("event type %q holds a line break", typ)
 	}
+	w.take()
 	if typ != "" {
 		w.buf = append(w.buf, "event: "...)
 		w.buf = append(w.buf, typ...)
@@ -64,6 +82,7 @@ func (w *Writer) Add(typ, data string) (waiting int, err error) {
 	if strings.ContainsAny(typ, "\r\n") {
 		return len(w.buf), fmt.Errorf("event type %q holds a line break", typ)
 	}
+	w.take()
 	if typ != "" {
 		w.buf = append(append(append(w.buf, "event: "...), typ...), '\n')
 	}
@@ -87,6 +106,7 @@ func (w *Writer) Flush() error {
 // Comment writes text as comment lines, which readers ignore. It keeps the
 // connection alive.
 func (w *Writer) Comment(text string) error {
+	w.take()
 	w.lines(": ", []byte(text))
 	w.buf = append(w.buf, '\n')
 	return w.send()
@@ -111,7 +131,10 @@ func (w *Writer) lines(prefix string, data []byte) {
 
 func (w *Writer) send() error {
 	_, err := w.dst.Write(w.buf)
-	w.buf = w.buf[:0]
+	if *w.own = w.buf; cap(w.buf) <= largestKept {
+		buffers.Put(w.own)
+	}
+	w.own, w.buf = nil, nil
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ package sse
 import (
 	"bytes"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,4 +79,37 @@ func FuzzRoundTrip(f *testing.F) {
 			t.Errorf("got %+v, want type %q, data %q", got[0], typ, want)
 		}
 	})
+}
+
+// A stream that waits for its next event has no buffer, whatever it has sent, and no stream gets what
+// another one holds back.
+func TestWriterBuffers(t *testing.T) {
+	var outs [4]bytes.Buffer
+	var all sync.WaitGroup
+	for i := range outs {
+		all.Go(func() {
+			w, text := NewWriter(&outs[i]), strings.Repeat(string(rune('a'+i)), 1000*(i+1))
+			for range 200 {
+				for range 3 {
+					if _, err := w.Add("", text); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := errors.Join(w.Flush(), w.Flush(), w.Comment("alive")); err != nil {
+					t.Error(err)
+				}
+				if w.own != nil || w.buf != nil {
+					t.Error("nothing waits, and there is a buffer")
+				}
+			}
+		})
+	}
+	all.Wait()
+	for i := range outs {
+		text := strings.Repeat(string(rune('a'+i)), 1000*(i+1))
+		want := strings.Repeat(strings.Repeat("data: "+text+"\n\n", 3)+": alive\n\n", 200)
+		if outs[i].String() != want {
+			t.Errorf("stream %d has other events than it was given", i)
+		}
+	}
 }
