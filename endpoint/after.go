@@ -38,7 +38,10 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 func number(s string, unit time.Duration) (time.Duration, bool) {
-	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if s = strings.TrimSpace(s); s == "" {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(s, 64)
 	if (err != nil && !math.IsInf(f, 0)) || math.IsNaN(f) {
 		return 0, false
 	}

@@ -162,9 +162,11 @@ func limitsOf(h http.Header) RateLimits {
 			*names.to = limitOf(h, names.limit, names.remaining, names.reset)
 		}
 	}
-	for _, name := range []string{"primary", "secondary"} {
-		prefix := "X-Codex-" + name
-		percent := h.Get(prefix + "-Used-Percent")
+	for _, names := range []struct{ window, percent, minutes, reset string }{
+		{"primary", "X-Codex-Primary-Used-Percent", "X-Codex-Primary-Window-Minutes", "X-Codex-Primary-Reset-At"},
+		{"secondary", "X-Codex-Secondary-Used-Percent", "X-Codex-Secondary-Window-Minutes", "X-Codex-Secondary-Reset-At"},
+	} {
+		percent := h.Get(names.percent)
 		if percent == "" {
 			continue
 		}
@@ -172,9 +174,9 @@ func limitsOf(h http.Header) RateLimits {
 		if err != nil || math.IsNaN(used) || math.IsInf(used, 0) {
 			continue
 		}
-		minutes, _ := count(h.Get(prefix + "-Window-Minutes"))
+		minutes, _ := count(h.Get(names.minutes))
 		length := min(time.Duration(min(minutes, 1e6))*time.Minute, longest)
-		r.Windows = append(r.Windows, Window{name, used, length, until(h.Get(prefix+"-Reset-At"), h)})
+		r.Windows = append(r.Windows, Window{names.window, used, length, until(h.Get(names.reset), h)})
 	}
 	return r
 }

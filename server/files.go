@@ -258,6 +258,11 @@ const (
 	maxNamed  = 500
 )
 
+// mayNameFile reports whether an item may hold the id of a file.
+func mayNameFile(it item.Item) bool {
+	return strings.Contains(it.JSON(), "file_id") || strings.Contains(it.JSON(), `\u`)
+}
+
 // withFiles returns items with the content of the files that they name, and the size of that content.
 // where is the name of the list. The memory is held until ctx is done. A name that is not found is
 // an error if the backend keeps the files; others may know it.
@@ -269,7 +274,7 @@ func (s *Server) withFiles(ctx context.Context, items []item.Item, where string)
 	_, in.all = s.Backend.(Filer)
 	with = slices.Clone(items)
 	for i, it := range items {
-		if !strings.Contains(it.JSON(), "file_id") && !strings.Contains(it.JSON(), `\u`) {
+		if !mayNameFile(it) {
 			continue
 		}
 		in.where, in.changed = fmt.Sprintf("%s[%d]", where, i), false

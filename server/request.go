@@ -58,7 +58,8 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	if wrong == nil && req.PreviousResponseID == "" && req.Conversation == "" {
 		history, input, wrong = s.recall(ctx, r, input)
 	}
-	if wrong == nil {
+	r.outlive = func(context.Context) error { return nil }
+	if wrong == nil && slices.ContainsFunc(input, mayNameFile) {
 		held, drop := context.WithCancel(context.WithoutCancel(ctx))
 		stop := context.AfterFunc(ctx, drop)
 		var bytes int64

@@ -131,20 +131,23 @@ func (s *Server) base(r *Request, id string) (api.Response, error) {
 	if r.conversation != "" {
 		base.Conversation = &api.ConversationRef{ID: r.conversation}
 	}
-	echoes, err := s.echoes(r)
-	for _, name := range []string{"error", "incomplete_details", "completed_at", "usage"} {
+	unsaid := []string{"error", "incomplete_details", "completed_at", "usage"}
+	base.Extra = make(item.Extra, 0, len(unsaid)+1+len(echoed))
+	for _, name := range unsaid {
 		base.Extra = append(base.Extra, item.Member{Name: name, Value: "null"})
 	}
-	base.Extra = append(base.Extra, echoes...)
+	var err error
+	base.Extra, err = s.echo(base.Extra, r)
 	return base, err
 }
 
-// echoes returns the members of a request that every response repeats.
-func (s *Server) echoes(r *Request) (item.Extra, error) {
-	list := item.Extra{{Name: "store", Value: "false"}}
+// echo appends the members of a request that every response repeats.
+func (s *Server) echo(list item.Extra, r *Request) (item.Extra, error) {
+	store := item.Member{Name: "store", Value: "false"}
 	if s.keeps(r.Request) {
-		list[0].Value = "true"
+		store.Value = "true"
 	}
+	list = append(list, store)
 	for _, m := range echoed {
 		if v, ok := r.Object.Member(m.Name); ok && v != "null" {
 			switch v, ok, err := echo(m.Name, v); {

@@ -243,16 +243,17 @@ func segments(u *url.URL) []string {
 }
 
 func match(pattern string, at []string) (ids []string, ok bool) {
-	want := strings.Split(pattern, "/")
-	if len(want) != len(at) {
+	if strings.Count(pattern, "/")+1 != len(at) {
 		return nil, false
 	}
-	for i, name := range want {
-		if name == "{}" && at[i] != "" && (want[0] == "models" || !strings.Contains(at[i], "/")) {
+	i := 0
+	for name := range strings.SplitSeq(pattern, "/") {
+		if name == "{}" && at[i] != "" && (at[0] == "models" || !strings.Contains(at[i], "/")) {
 			ids = append(ids, at[i])
 		} else if name != at[i] {
 			return nil, false
 		}
+		i++
 	}
 	return ids, true
 }

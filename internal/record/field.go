@@ -486,9 +486,11 @@ func (c *Codec) writeFloat(name string, f float64) {
 	}
 	text := c.spelling(name)
 	c.Name(name)
-	if came, err := strconv.ParseFloat(text, 64); err == nil && came == f {
-		c.Out = append(c.Out, text...)
-		return
+	if text != "" { // an error of ParseFloat takes two allocations
+		if came, err := strconv.ParseFloat(text, 64); err == nil && came == f {
+			c.Out = append(c.Out, text...)
+			return
+		}
 	}
 	c.Out = appendFloat(c.Out, f)
 }

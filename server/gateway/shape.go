@@ -110,6 +110,9 @@ type past struct {
 }
 
 func (p *past) notes() (list []string) {
+	if len(p.did) == 0 {
+		return nil
+	}
 	for _, what := range slices.Sorted(maps.Keys(p.did)) {
 		list = append(list, fmt.Sprintf("%d %s", p.did[what], what))
 	}
