@@ -21,7 +21,11 @@ func TestCorpusTypedEvents(t *testing.T) {
 			t.Errorf("%s: %v in %.300s", name, err, data)
 			return
 		}
-		if _, unknown := v.(*api.UnknownEvent); unknown {
+		_, unknown := v.(*api.UnknownEvent)
+		if e.Type.Known() == unknown {
+			t.Errorf("%s: %s is known: %v, and it is decoded as %T", name, e.Type, !unknown, v)
+		}
+		if unknown {
 			counts["unknown "+string(e.Type)]++
 		} else {
 			counts["typed"]++

@@ -15,6 +15,9 @@ import (
 // of the answer's text. The others stand beside [EventCreated]. Schema: ResponseStreamEvent.
 type EventType string
 
+// Known reports whether [Event.Decode] has a struct for events of the type.
+func (t EventType) Known() bool { return newEvent(t) != nil }
+
 // The types of stream events that this package acts on. Events of other types are
 // delivered too.
 const (

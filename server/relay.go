@@ -115,9 +115,7 @@ func (w *Writer) Relay(ev api.Event) error {
 func (r *relay) has(ev *api.Event) bool {
 	known, seen := r.published[ev.Type]
 	if !seen {
-		v, err := ev.Decode()
-		_, unknown := v.(*api.UnknownEvent)
-		known = err != nil || !unknown
+		known = ev.Type.Known()
 		r.published[ev.Type] = known
 	}
 	return known
@@ -255,10 +253,7 @@ func (w *Writer) relayEnd(ev *api.Event, done []item.Item) error {
 	if err := w.turnTo(len(r.items)); err != nil {
 		return err
 	}
-	end, err := ev.Response()
-	if err != nil {
-		return &Error{Status: http.StatusBadGateway, Code: serverError, Message: "The end of the response cannot be read."}
-	}
+	end, _ := r.acc.Response() // the accumulator has read it
 	if end.Usage != nil {
 		w.Usage(wholeUsage(*end.Usage))
 	}

@@ -323,6 +323,9 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 
 // made records the response, before its client reads the end of it.
 func (p *passage) made() {
+	if !p.r.Stored && p.b.Made == nil {
+		return // nobody reads it
+	}
 	p.record.Response = p.w.Response().ID
 	p.w.Note(p.record.json())
 	if p.b.Made != nil {
@@ -374,25 +377,24 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 		made.hear(&ev)
 		switch ev.Type {
 		case api.EventCreated, api.EventInProgress, api.EventQueued:
-			if name := modelOf(&ev); name != "" {
-				attempt.Model = name
+			if attempt.Model == "" {
+				attempt.answeredBy(responseOf(&ev))
 			}
 			if more && !p.sent {
 				continue
 			}
 		case api.EventFailed, api.EventError, api.EventCancelled:
-			made.counted = p.spend(u, req, &ev) != nil
+			made.counted = p.spend(u, req, responseOf(&ev)) != nil
 			continue // the error follows
 		case api.EventItemDone:
 			u.seen(&ev)
 			p.b.seals.made(&ev, u.number)
 		case api.EventCompleted, api.EventIncomplete:
 			p.b.seals.ended(&ev, u.number)
-			if name := modelOf(&ev); name != "" {
-				attempt.Model = name
-			}
+			end := responseOf(&ev)
+			attempt.answeredBy(end)
 			attempt.Outcome = "answered"
-			if says(p.spend(u, req, &ev)) {
+			if says(p.spend(u, req, end)) {
 				made.counted = true
 			} else {
 				p.estimate(u, req, &made)
@@ -402,7 +404,9 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 		}
 		if !p.sent {
 			p.w.Header = passedOn(meta.Latest().Header)
-			p.w.Note(p.record.json())
+			if p.r.Stored {
+				p.w.Note(p.record.json())
+			}
 			p.sent = true
 		}
 		if p.seen.First.IsZero() && ev.Type != api.EventCreated && ev.Type != api.EventInProgress && ev.Type != api.EventQueued {
@@ -421,11 +425,10 @@ func (p *passage) stream(ctx context.Context, u *upstream, req *api.Request, mor
 	return &endpoint.Error{Class: endpoint.Truncated, Message: "the stream ended before the response did"}
 }
 
-// spend counts what an answer of an upstream used, by the event that ends it. It returns
+// spend counts what an answer of an upstream used, by the response at its end, which may be nil. It returns
 // what the upstream says, or nil.
-func (p *passage) spend(u *upstream, req *api.Request, ev *api.Event) *api.Usage {
-	r, err := ev.Response()
-	if err != nil {
+func (p *passage) spend(u *upstream, req *api.Request, r *api.Response) *api.Usage {
+	if r == nil {
 		return nil
 	}
 	p.used(u, req, r.Usage)
@@ -462,29 +465,37 @@ func (p *passage) used(u *upstream, req *api.Request, used *api.Usage) {
 
 // meter measures an answer of an upstream.
 type meter struct {
-	begun   bool // the upstream has sent an event
-	bytes   int  // of the texts and arguments, as deltas
-	whole   int  // of those of items, and of the response that ends
-	counted bool // what it used is counted
+	begun   bool        // the upstream has sent an event
+	bytes   int         // of the texts and arguments, as deltas
+	ends    []api.Event // of items, and of the response
+	counted bool        // what it used is counted
 }
 
 func (m *meter) hear(ev *api.Event) {
 	m.begun = true
 	m.bytes += len(ev.Delta)
 	switch ev.Type {
-	case api.EventItemDone:
-		if it, err := ev.Item(); err == nil {
-			m.whole += said(it)
-		}
-	case api.EventCompleted, api.EventIncomplete:
-		all := 0
-		if r, err := ev.Response(); err == nil {
+	case api.EventItemDone, api.EventCompleted, api.EventIncomplete:
+		m.ends = append(m.ends, *ev)
+	}
+}
+
+// whole returns how many bytes the items have, or those of the response if that is more.
+func (m *meter) whole() int {
+	items, response := 0, 0
+	for i := range m.ends {
+		ev := &m.ends[i]
+		if ev.Type == api.EventItemDone {
+			if it, err := ev.Item(); err == nil {
+				items += said(it)
+			}
+		} else if r := responseOf(ev); r != nil {
 			for _, it := range r.Output {
-				all += said(it)
+				response += said(it)
 			}
 		}
-		m.whole = max(m.whole, all)
 	}
+	return max(items, response)
 }
 
 // said returns how many bytes of an item a model wrote, and not the server around it.
@@ -508,7 +519,7 @@ func said(it item.Item) (n int) {
 
 // tokens estimates the tokens of the answer.
 func (m *meter) tokens() int64 {
-	return int64((max(m.bytes, m.whole) + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
+	return int64((max(m.bytes, m.whole()) + estimate.BytesPerToken - 1) / estimate.BytesPerToken)
 }
 
 // asking returns a context for requests to an upstream, and what tells whether the last one may have
@@ -579,13 +590,13 @@ type broken struct{ err error }
 func (b *broken) Error() string { return b.err.Error() }
 func (b *broken) Unwrap() error { return b.err }
 
-// modelOf returns the name of the model in an event about a response.
-func modelOf(ev *api.Event) string {
+// responseOf returns the response of an event, or nil if it cannot be read.
+func responseOf(ev *api.Event) *api.Response {
 	r, err := ev.Response()
 	if err != nil {
-		return ""
+		return nil
 	}
-	return r.Model
+	return r
 }
 
 // elsewhere reports whether another upstream may succeed where one failed. An invalid

@@ -187,7 +187,7 @@ func (b *Backend) Compact(ctx context.Context, r *server.Request) (*api.Compacte
 		if err == nil {
 			made := meter{}
 			for _, it := range got.Output {
-				made.whole += len(it.JSON())
+				made.bytes += len(it.JSON())
 				b.seals.add(it, u.number)
 			}
 			used := got.Usage

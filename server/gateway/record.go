@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -43,6 +44,13 @@ func (r *Record) begin(u *upstream) *Attempt {
 	a := &Attempt{URL: at.URL, API: at.API, Profile: at.Profile}
 	r.Attempts = append(r.Attempts, a)
 	return a
+}
+
+// answeredBy notes the model that a response of the upstream names. The response may be nil.
+func (a *Attempt) answeredBy(r *api.Response) {
+	if r != nil && r.Model != "" {
+		a.Model = r.Model
+	}
 }
 
 func (a *Attempt) fail(outcome string, err error) { a.Outcome, a.Error = outcome, err.Error() }
