@@ -256,19 +256,8 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 	now.Compaction.Auto = true
 	r.state.Room = now.room()
 	r.measure()
-	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
-	case veto != nil:
-		return nil, cmp.Or(r.withdrawStored(veto, nil), veto)
-	case !judged:
-		return nil, endOfContext(ctx)
-	}
-	switch veto, gone, err := r.guardNow(ctx, anyGuard); {
-	case err != nil:
+	if err := r.judgeFirst(ctx); err != nil {
 		return nil, err
-	case len(gone) > 0:
-		return nil, cmp.Or(r.record(withdrawal(veto, gone)), veto)
-	case veto != nil:
-		return nil, veto
 	}
 	state := &r.state
 	plan, ok := state.Shorten(min(state.Room.Keep, state.Tokens()/4))
@@ -286,6 +275,24 @@ func (a *Agent) compact(ctx context.Context, s *session.Session) (*CompactionCal
 		return done, fmt.Errorf("the session was not compacted: %w", r.compactErr)
 	}
 	return done, nil
+}
+
+// judgeFirst has the hooks and guards judge what they have not seen yet. It returns their objection.
+func (r *Run) judgeFirst(ctx context.Context) error {
+	switch veto, judged := uninterrupted(ctx, r.judgeStored(ctx, r.toJudge())); {
+	case veto != nil:
+		return cmp.Or(r.withdrawStored(veto, nil), veto)
+	case !judged:
+		return endOfContext(ctx)
+	}
+	veto, gone, err := r.guardNow(ctx, anyGuard)
+	switch {
+	case err != nil:
+		return err
+	case len(gone) > 0:
+		return cmp.Or(r.record(withdrawal(veto, gone)), veto)
+	}
+	return veto
 }
 
 // fold applies the log to the state with the agent's configuration. The

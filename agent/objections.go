@@ -310,12 +310,7 @@ func (r *Run) withdrawStored(veto error, before []session.Body, behind ...sessio
 //
 // Nothing that was imported shows that hooks of this program have judged the reply.
 func unjudged(log []session.Entry) *ModelCall {
-	first, imported := len(log)-1, importedIn(log)
-	for ; first >= 0; first-- {
-		if _, begun := log[first].Body.(session.TurnStarted); begun {
-			break
-		}
-	}
+	first, imported := lastTurn(log), importedIn(log)
 	if first < 0 {
 		return nil
 	}
@@ -371,6 +366,16 @@ func unjudged(log []session.Entry) *ModelCall {
 		return nil
 	}
 	return seen
+}
+
+// lastTurn returns the index of the entry that begins the last turn, or -1.
+func lastTurn(log []session.Entry) int {
+	for i, e := range slices.Backward(log) {
+		if _, begun := e.Body.(session.TurnStarted); begun {
+			return i
+		}
+	}
+	return -1
 }
 
 // ended copies the entry of a turn's end.

@@ -89,21 +89,43 @@ var purposes = []string{"user_data", "assistants", "vision"}
 
 // addFile serves POST /files.
 func (s *Server) addFile(c *call) *Error {
+	u, wrong := s.readUpload(c)
+	if wrong == nil {
+		wrong = u.check(int64(s.now()))
+	}
+	if wrong != nil {
+		return wrong
+	}
+	f, err := s.filer().AddFile(c.r.Context(), u.File, u.content)
+	if err != nil {
+		return s.failure(err)
+	}
+	return c.send(encoded(f.object()))
+}
+
+// upload is the form of a request that adds a file.
+type upload struct {
+	File
+	content  []byte
+	sent     bool   // the form has a file
+	expires  string // how many seconds it is kept, as it was sent
+	anchored bool   // the form says since when these count
+}
+
+// readUpload reads the form of a request.
+func (s *Server) readUpload(c *call) (u upload, _ *Error) {
 	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
-		return &Error{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "unsupported_content_type", Message: "Unsupported content type: send a file as 'multipart/form-data'."}
+		return u, &Error{Status: http.StatusUnsupportedMediaType, Type: invalidRequest, Code: "unsupported_content_type", Message: "Unsupported content type: send a file as 'multipart/form-data'."}
 	}
 	form := multipart.NewReader(http.MaxBytesReader(c.w, c.r.Body, s.limit()), params["boundary"])
-	var f File
-	var content []byte
-	sent, anchored, expires := false, false, ""
 	for {
 		part, err := form.NextPart()
 		if errors.Is(err, io.EOF) {
-			break
+			return u, nil
 		}
 		if err != nil {
-			return s.unread(err)
+			return u, s.unread(err)
 		}
 		value := func() string {
 			var b []byte
@@ -112,50 +134,51 @@ func (s *Server) addFile(c *call) *Error {
 		}
 		switch name := part.FormName(); name {
 		case "file":
-			f.Name, sent = part.FileName(), true
-			content, err = io.ReadAll(part)
+			u.Name, u.sent = part.FileName(), true
+			u.content, err = io.ReadAll(part)
 		case "purpose":
-			f.Purpose = value()
+			u.Purpose = value()
 		case "expires_after[seconds]":
-			expires = value()
+			u.expires = value()
 		case "expires_after[anchor]":
-			anchored = true
+			u.anchored = true
 			if at := value(); err == nil && at != "created_at" {
-				return Invalid("invalid_value", "expires_after.anchor", "Invalid value: '%s'. The only supported value is: 'created_at'.", at)
+				return u, Invalid("invalid_value", "expires_after.anchor", "Invalid value: '%s'. The only supported value is: 'created_at'.", at)
 			}
 		default:
-			return Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
+			return u, Invalid("unknown_parameter", name, "Unknown parameter: '%s'.", name)
 		}
 		if err != nil {
-			return s.unread(err)
+			return u, s.unread(err)
 		}
 	}
+}
+
+// check refuses a form that is not complete, and fills in the size and the times of the file.
+func (u *upload) check(now int64) *Error {
 	switch {
-	case !sent:
+	case !u.sent:
 		return Invalid("missing_required_parameter", "file", "Missing required parameter: 'file'.")
-	case f.Purpose == "":
+	case u.Purpose == "":
 		return Invalid("missing_required_parameter", "purpose", "Missing required parameter: 'purpose'.")
-	case !slices.Contains(purposes, f.Purpose):
-		return Invalid("invalid_value", "purpose", "Invalid value: '%s'. Supported values here are: '%s'.", f.Purpose, strings.Join(purposes, "', '"))
-	case f.Name == "" || len(f.Name) > maxName || !utf8.ValidString(f.Name):
+	case !slices.Contains(purposes, u.Purpose):
+		return Invalid("invalid_value", "purpose", "Invalid value: '%s'. Supported values here are: '%s'.", u.Purpose, strings.Join(purposes, "', '"))
+	case u.Name == "" || len(u.Name) > maxName || !utf8.ValidString(u.Name):
 		return Invalid("invalid_value", "file", "Invalid 'file': its name is missing, has more than %d bytes, or is not UTF-8.", maxName)
-	case anchored && expires == "": // it would never expire
+	case u.anchored && u.expires == "": // it would never expire
 		return Invalid("missing_required_parameter", "expires_after.seconds", "Missing required parameter: 'expires_after.seconds'.")
-	case len(content) == 0:
+	case len(u.content) == 0:
 		return Invalid("invalid_value", "file", "Invalid 'file': it is empty.")
 	}
-	if expires != "" {
-		n, err := strconv.ParseInt(expires, 10, 64)
+	if u.expires != "" {
+		n, err := strconv.ParseInt(u.expires, 10, 64)
 		if err != nil || n < minExpiry || n > maxExpiry {
 			return Invalid("invalid_value", "expires_after.seconds", "Invalid 'expires_after.seconds': expected an integer from %d to %d.", minExpiry, maxExpiry)
 		}
-		f.Expires = int64(s.now()) + n
+		u.Expires = now + n
 	}
-	f.Bytes, f.Created = int64(len(content)), int64(s.now())
-	if f, err = s.filer().AddFile(c.r.Context(), f, content); err != nil {
-		return s.failure(err)
-	}
-	return c.send(encoded(f.object()))
+	u.Bytes, u.Created = int64(len(u.content)), now
+	return nil
 }
 
 // fileFailure returns the error of a [Filer] for the client.
