@@ -162,7 +162,7 @@ func (c *call) stored(s *Server, events func(context.Context, string, int64) ite
 	defer w.end()
 	send := c.live(j, w)
 	some := false
-	for ev, err := range events(c.r.Context(), id, int64(after)+1) {
+	for ev, err := range events(c.r.Context(), id, max(0, int64(after))) { // from the last one that the client has: there may be no later one
 		switch {
 		case err != nil && !some && errors.Is(err, ErrNotFound):
 			return false, nil
@@ -173,6 +173,9 @@ func (c *call) stored(s *Server, events func(context.Context, string, int64) ite
 				s.logf("antiphon server: the stream of %s: %v", id, err)
 			}
 			return true, nil // the client sees that the stream broke off
+		case ev.SequenceNumber <= int64(after):
+			w.start(func() { c.streams(j) })
+			w.begin()
 		case send(ev) != nil:
 			return true, nil // the client is gone
 		}

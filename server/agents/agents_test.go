@@ -643,3 +643,23 @@ func TestAddToBeginningConversation(t *testing.T) {
 		t.Errorf("no instructions: %s", last)
 	}
 }
+
+// A client that has the last event of a stored stream, and asks for what follows, gets an empty stream; a number that no
+// event has is an error. J8
+func TestNothingFollows(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	events, r := w.stream(`{"model":"it","input":"x","background":true,"stream":true}`)
+	last := events[len(events)-1].SequenceNumber
+	after := func(n int64) (int, string) {
+		return w.send(http.MethodGet, fmt.Sprintf("responses/%s?stream=true&starting_after=%d", r.ID, n), "")
+	}
+	if status, body := after(last); status != http.StatusOK || body != "" {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, body := after(last - 1); status != http.StatusOK || strings.Count(body, "event: ") != 1 {
+		t.Errorf("%d %q", status, body)
+	}
+	if status, body := after(last + 1); status != http.StatusBadRequest || !strings.Contains(body, fmt.Sprint("no event ", last+1)) {
+		t.Errorf("%d %q", status, body)
+	}
+}
