@@ -313,7 +313,11 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 	}
 	err := unavailable(rest)
 	if p.failure != nil {
-		err = p.b.told(p.failure, p.r)
+		tell := p.b.told
+		if p.b.Made != nil { // the record has each failure
+			tell = p.b.failure
+		}
+		err = tell(p.failure, p.r)
 	}
 	if p.w.Response().Status != "" {
 		err = inResponse(err)

@@ -48,6 +48,14 @@ func passedOn(from http.Header) (h http.Header) {
 // says about the request, and without what is only about the upstream. The whole error is
 // logged.
 func (b *Backend) told(failure error, r *server.Request) error {
+	if e := new(endpoint.Error); errors.As(failure, &e) && e.Class != endpoint.Canceled && !errors.As(failure, new(*broken)) && !errors.As(failure, new(*endpoint.RefusedError)) {
+		b.log(failure)
+	}
+	return b.failure(failure, r)
+}
+
+// failure is told without the log, for a failure that is told in another way.
+func (b *Backend) failure(failure error, r *server.Request) error {
 	var way *broken
 	if errors.As(failure, &way) {
 		return way.err
@@ -63,9 +71,6 @@ func (b *Backend) told(failure error, r *server.Request) error {
 	var e *endpoint.Error
 	if !errors.As(failure, &e) {
 		return failure // the server logs it
-	}
-	if e.Class != endpoint.Canceled {
-		b.log(failure)
 	}
 	own := &server.Error{Code: e.Code, Param: paramOf(failure, e, r), Message: e.Message, Header: retryAfter(e.RetryAfter)}
 	for name, values := range limits(e.Limits) {

@@ -6,6 +6,7 @@ package gateway_test
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -340,5 +341,23 @@ func TestChatMembers(t *testing.T) {
 	}
 	if sent := string(other.Requests()[0].Body); !strings.Contains(sent, `"max_output_tokens":50`) || strings.Contains(sent, "tool_choice") {
 		t.Errorf("sent %s", sent)
+	}
+}
+
+// A failure is told to the operator once: by the record of the response, or else by the log.
+func TestFailureIsToldOnce(t *testing.T) {
+	down := httptest.NewServer(nil)
+	down.Close()
+	w := serving(t, open(t, down.URL, false))
+	for _, recorded := range []bool{true, false} {
+		if !recorded {
+			w.b.Made = nil
+		}
+		w.refused(`{"model":"m","input":"x"}`, http.StatusBadGateway)
+		w.mu.Lock()
+		if got := strings.Count(w.logged.String(), "connect"); (got == 0) != recorded || len(w.records) != 1 || !strings.Contains(w.records[0].String(), "connect") {
+			t.Errorf("%q, %v", w.logged.String(), w.records)
+		}
+		w.mu.Unlock()
 	}
 }
