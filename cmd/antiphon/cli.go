@@ -544,6 +544,9 @@ func report(std stdio, hide func(string) string, args []string, err error) int {
 		if code == exitUsage {
 			message = show.Plural(len(problems), "problem") + " in the file; nothing was sent"
 		}
+		if len(args) > 0 && args[0] == "convert" {
+			message = show.Plural(len(problems), "problem") + " in the file; nothing was converted"
+		}
 	case code == exitInterrupted:
 		message = "interrupted"
 	case errors.Is(err, syscall.EPIPE):

@@ -100,7 +100,7 @@ func (c *convertCommand) Run(ctx context.Context, std stdio) error {
 // explainForm adds to an error how the form was detected, if it was a guess.
 func explainForm(asked, form string, err error) error {
 	if asked == "auto" {
-		return fmt.Errorf("read as %s (--from says otherwise): %w", form, err)
+		return fmt.Errorf("%w\n  hint: it was read as %s; --from names another form", err, form)
 	}
 	return err
 }

@@ -76,7 +76,7 @@ func (c *workScheduleAddCommand) Run(ctx context.Context, std stdio, env environ
 		case err != nil:
 			return err
 		}
-		return all.told(std, scheduleRowOf(s), "%s: fires first at %s", s.Name, s.Due.Local().Format(time.DateTime))
+		return all.told(std, scheduleRowOf(s), "%s: fires first at %s", s.Name, timeIn(s.Zone, s.Due))
 	})
 }
 
@@ -92,6 +92,15 @@ type scheduleRow struct {
 
 func scheduleRowOf(s worker.Scheduled) scheduleRow {
 	return scheduleRow{s.Schedule, s.Path, s.Agent, s.Due, s.Fired, s.Note}
+}
+
+// timeIn returns a time as a clock of a zone shows it. "" is UTC.
+func timeIn(zone string, at time.Time) string {
+	in, err := time.LoadLocation(zone)
+	if err != nil { // the zone is not known here
+		in = time.UTC
+	}
+	return at.In(in).Format("2006-01-02 15:04:05 MST")
 }
 
 // workScheduleListCommand is antiphon work schedule list.
@@ -124,7 +133,7 @@ func (c *workScheduleListCommand) Run(ctx context.Context, std stdio, env enviro
 		for _, r := range rows {
 			next := "never"
 			if !r.Next.IsZero() {
-				next = r.Next.Local().Format(time.DateTime)
+				next = timeIn(r.Zone, r.Next)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", show.Visible(r.Name), show.Visible(r.Cron), show.Visible(cmp.Or(r.Zone, "UTC")), next,
 				show.Visible(cmp.Or(r.Owner, "-")), show.Visible(r.File), show.Printable(all.hide(cmp.Or(r.Note, "-"))))

@@ -83,7 +83,7 @@ func (s *Store) diagnose(err error) (problem, hint string) {
 	case errors.As(err, &lite):
 		return s.diagnoseSQLite(lite.Code() & 0xff)
 	case s.postgres && lostConnection(err):
-		return "the server cannot be reached, or the connection was lost" + networkReason(err), "see whether the server runs and can be reached, then run it again: the session continues where it was"
+		return "the server cannot be reached, or the connection was lost" + networkReason(err), "see whether the server runs and can be reached, then run it again: a session that had begun continues where it was"
 	case !s.postgres && isOS(err):
 		return explain(err)
 	case errors.Is(err, errClosed) || strings.Contains(err.Error(), "database is closed"):
