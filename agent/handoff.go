@@ -202,6 +202,11 @@ func (r *Run) checkHandoffs() error {
 		if _, err := a.handoffTools(); err != nil {
 			return err
 		}
+		if a != r.first && a.ToolSource == nil { // the run makes the tools of the first agent at once
+			if _, err := a.ToolSet(context.Background()); err != nil {
+				return err
+			}
+		}
 		for _, h := range a.Handoffs {
 			switch {
 			case h.Agent == nil:

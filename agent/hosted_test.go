@@ -276,6 +276,62 @@ func TestClientToolSearch(t *testing.T) {
 	}
 }
 
+// A tool that nobody could call is an error before anything is recorded, also of an agent to
+// which the conversation may be handed. G1 G8
+func TestToolThatNobodyCalls(t *testing.T) {
+	named := func(opts ...tool.Option) tool.Tool {
+		return tool.Must("get", "Gets.", func(context.Context, struct{}) (string, error) { return "ok", nil }, append(opts, tool.ReadOnly())...)
+	}
+	deferred, programs := named(tool.Deferred()), named(tool.Callers(item.AllowProgrammatic))
+	search, err := tool.Search(&item.ToolSearchTool{Execution: item.ExecutionClient}, func(context.Context, string) ([]tool.Tool, error) { return nil, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosted := func(def item.Tool) func(*agent.Agent) {
+		return func(a *agent.Agent) { a.Request.Tools = append(a.Request.Tools, def) }
+	}
+	raw := func(text string) item.Tool { return &item.UnknownTool{Raw: item.JSON(text)} }
+	const noSearch, noPrograms = "deferred, and there is no tool search", "only programs of the endpoint may call the tool get"
+	for name, c := range map[string]struct {
+		has  tool.Tool
+		with func(*agent.Agent)
+		want string
+	}{
+		"deferred":                            {deferred, nil, noSearch},
+		"deferred in a namespace":             {named(tool.Deferred(), tool.Namespace(&item.NamespaceTool{Name: "crm", Description: "Customers."})), nil, noSearch},
+		"deferred, with programs":             {deferred, hosted(&item.ProgrammaticTool{}), noSearch},
+		"deferred, with a search":             {deferred, hosted(&item.ToolSearchTool{}), ""},
+		"deferred, with a search of its own":  {deferred, func(a *agent.Agent) { a.Tools = append(a.Tools, search) }, ""},
+		"deferred, with a raw search":         {deferred, hosted(raw(`{"type":"tool_search"}`)), ""},
+		"deferred, with a search of tomorrow": {deferred, hosted(raw(`{"type":"tool_search_2027"}`)), ""},
+		"deferred, with a search from a source": {deferred, func(a *agent.Agent) {
+			a.ToolSource = func(context.Context) ([]tool.Tool, error) { return []tool.Tool{search}, nil }
+		}, ""},
+		"deferred server":               {named(), hosted(&item.MCPTool{ServerLabel: "maps", ServerURL: "https://a.example", DeferLoading: new(true)}), "the tool maps is " + noSearch},
+		"for programs":                  {programs, nil, noPrograms},
+		"for programs, with a search":   {programs, hosted(&item.ToolSearchTool{}), noPrograms},
+		"for programs, which there are": {programs, hosted(&item.ProgrammaticTool{}), ""},
+		"for programs, raw":             {programs, hosted(raw(`{"type":"programmatic_tool_calling"}`)), ""},
+		"for both":                      {named(tool.Callers(item.AllowProgrammatic, item.AllowDirect)), nil, ""},
+	} {
+		for _, handed := range []bool{false, true} {
+			other := &agent.Agent{Model: &memory{replies: []any{[]item.Item{item.Assistant("done")}}}, Tools: []tool.Tool{c.has}}
+			if c.with != nil {
+				c.with(other)
+			}
+			a := other
+			if handed {
+				a = &agent.Agent{Model: other.Model, Handoffs: []agent.Handoff{{Name: "to_other", Description: "Hands over.", Agent: other}}}
+			}
+			s := session.New()
+			_, err := a.Run(t.Context(), s, item.User("go"))
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(s.Log()) > 0) {
+				t.Errorf("%s, handed over %v: %v, %d entries", name, handed, err, len(s.Log()))
+			}
+		}
+	}
+}
+
 // A search answers only with tools of the agent, and with no more than an output may be long. The
 // model and the caller read what was wrong. G1 T6
 func TestClientToolSearchBounds(t *testing.T) {

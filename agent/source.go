@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/antiphon-go/antiphon/internal/nils"
+	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
 )
 
@@ -38,8 +39,63 @@ func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*t
 	if err != nil {
 		return nil, nil, err
 	}
-	set, err = tool.NewSet(slices.Concat(a.Tools, handoffs, found)...)
-	return set, found, err
+	if set, err = tool.NewSet(slices.Concat(a.Tools, handoffs, found)...); err != nil {
+		return nil, nil, err
+	}
+	return set, found, a.checkCallable(set)
+}
+
+// checkCallable returns an error for a tool that nobody could call, because the model would
+// not find it, or because only a program of the endpoint may call it and there is none. A
+// tool of a type that this module does not know may be the one that is missing.
+func (a *Agent) checkCallable(set *tool.Set) error {
+	all := slices.DeleteFunc(append(set.Definitions(), a.Request.Tools...), func(def item.Tool) bool { return nils.Is(def) })
+	has := func(kind string) bool {
+		return slices.ContainsFunc(all, func(def item.Tool) bool {
+			_, unknown := def.(*item.UnknownTool)
+			return unknown || def.ToolType() == kind
+		})
+	}
+	for _, def := range all {
+		list := []item.Tool{def}
+		if group, ok := def.(*item.NamespaceTool); ok {
+			list = group.Tools
+		}
+		for _, def := range list {
+			if nils.Is(def) {
+				continue
+			}
+			name, deferred, callers := callingOf(def)
+			switch {
+			case deferred && !has(item.ToolToolSearch):
+				return fmt.Errorf("agent: the tool %s is deferred, and there is no tool search by which the model could find it: add &item.ToolSearchTool{} to Request.Tools or tool.Search to Tools, or leave out tool.Deferred", name)
+			case len(callers) > 0 && !slices.Contains(callers, item.AllowDirect) && !has(item.ToolProgrammatic):
+				return fmt.Errorf("agent: only programs of the endpoint may call the tool %s, and there are none: add &item.ProgrammaticTool{} to Request.Tools, or let the model call it too: tool.Callers(item.AllowDirect, item.AllowProgrammatic)", name)
+			}
+		}
+	}
+	return nil
+}
+
+// callingOf returns the name of a tool, whether the model has to search for it, and who may
+// call it: nil is the endpoint's default.
+func callingOf(def item.Tool) (name string, deferred bool, callers []string) {
+	isTrue := func(b *bool) bool { return b != nil && *b }
+	switch def := def.(type) {
+	case *item.FunctionTool:
+		return def.Name, isTrue(def.DeferLoading), def.AllowedCallers
+	case *item.CustomTool:
+		return def.Name, isTrue(def.DeferLoading), def.AllowedCallers
+	case *item.MCPTool:
+		return def.ServerLabel, isTrue(def.DeferLoading), def.AllowedCallers
+	case *item.ShellTool:
+		callers = def.AllowedCallers
+	case *item.ApplyPatchTool:
+		callers = def.AllowedCallers
+	case *item.CodeInterpreterTool:
+		callers = def.AllowedCallers
+	}
+	return def.ToolType(), false, callers
 }
 
 // sameTool reports whether two tools are the same value. Values that Go cannot

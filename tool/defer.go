@@ -12,13 +12,15 @@ import (
 )
 
 // Deferred holds the tool's definition back until the model finds the tool by a search,
-// which saves tokens if there are many tools. It needs an [item.ToolSearchTool] among the
-// request's tools, and an endpoint that has it.
+// which saves tokens if there are many tools. It needs an endpoint that has tool search, and
+// an [item.ToolSearchTool] among the request's tools or [Search]; without either, a run is an
+// error.
 func Deferred() Option { return func(c *config) { c.deferred = true } }
 
 // Callers says who may call the tool: the model ([item.AllowDirect]), a program that it
 // writes ([item.AllowProgrammatic]; see [item.ProgrammaticTool]), or both. Without it the
-// endpoint's default applies, which is the model.
+// endpoint's default applies, which is the model. A run with a tool for programs alone and
+// without an [item.ProgrammaticTool] is an error.
 func Callers(callers ...string) Option {
 	callers = slices.Clone(callers)
 	return func(c *config) { c.callers, c.noCallers = callers, len(callers) == 0 }
