@@ -376,7 +376,7 @@ func (r *Run) showRefusal(ctx context.Context, c session.OpenCall, a session.App
 		return nil
 	}
 	now := time.Now()
-	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Started: now, Ended: now, Verdict: a, Failure: tool.NotRun, Error: a.Reason}
+	seen := ToolCall{Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Speaker: r.speaker(), Started: now, Ended: now, Verdict: a, Failure: tool.NotRun, Error: a.Reason}
 	seen.Call, _ = CallOf(c.Item)
 	seen.Call.ID, seen.Call.Name = c.CallID, plan.ToolName(c.Item) // also of a call that cannot be read
 	seen.Annotations, _ = r.annotations(seen.Call.Name)

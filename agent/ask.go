@@ -74,7 +74,7 @@ func (r *Run) ask(ctx context.Context, turn int) error {
 		return err
 	}
 	seen := &r.asked
-	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Request: r.request(), Endpoint: r.agent.endpoint(), Started: time.Now()}
+	*seen = ModelCall{Session: r.session.ID(), Depth: r.depth, Turn: turn, Speaker: r.speaker(), Request: r.request(), Endpoint: r.agent.endpoint(), Started: time.Now()}
 	inner, hooks, veto := r.admitModel(ctx, seen)
 	if veto != nil {
 		return r.notSent(ctx, inner, hooks, seen, veto)
@@ -130,7 +130,7 @@ func (r *Run) beginTurn(ctx context.Context, turn int) (begun bool, err error) {
 	}
 	if path, _, _ := r.state.Speaker(); len(path) > r.spoke {
 		r.spoke = len(path)
-		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Handoff: path[len(path)-1]})
+		r.progress(Progress{Kind: ProgressSpeaker, Turn: turn, Handoff: r.speaker()})
 	}
 	// The request carries the items after those that the endpoint's conversation
 	// holds.

@@ -376,7 +376,7 @@ func (r *Run) start(ctx context.Context, c *session.OpenCall, early bool) (*fini
 	call.Arguments = cmp.Or(allowed.Edited, said)
 	t, other := r.toolOf(c.Item, call.Name)
 	f := &finished{call: *c, ctx: ctx, given: call, other: other, before: startedBefore(c), seen: ToolCall{
-		tool: t, Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Call: call, Verdict: allowed, Started: time.Now(),
+		tool: t, Session: r.session.ID(), Depth: r.depth, Turn: r.state.Turn(), Speaker: r.speaker(), Call: call, Verdict: allowed, Started: time.Now(),
 	}}
 	if t != nil {
 		f.seen.Annotations = tool.AnnotationsOf(t)

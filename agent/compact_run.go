@@ -27,7 +27,7 @@ func (r *Run) compact(ctx context.Context, e plan.Compact) error { return r.comp
 // whole history must not do so if its summary fails or is not short: the rest is then
 // dropped.
 func (r *Run) compactFor(ctx context.Context, e plan.Compact, h *Handoff) error {
-	seen := &CompactionCall{Session: r.session.ID(), Depth: r.depth, By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
+	seen := &CompactionCall{Session: r.session.ID(), Depth: r.depth, Speaker: r.speaker(), By: e.By, Before: e.Before, Started: time.Now(), kept: e.Kept}
 	for i, it := range r.state.View().Replaceable(e.Through) {
 		if seq, _ := r.state.View().Seq(i); !slices.Contains(e.Kept, seq) {
 			seen.Replaced = append(seen.Replaced, it)

@@ -287,6 +287,16 @@ func (r *Run) takeUp(ctx context.Context) error {
 	return r.equip(ctx)
 }
 
+// speaker returns the name of the handoff to the agent that made the last request, or ""
+// for the first agent.
+func (r *Run) speaker() string {
+	path, _, _ := r.state.Speaker()
+	if len(path) == 0 {
+		return ""
+	}
+	return path[len(path)-1]
+}
+
 // inputHooks returns the hooks that see new input: those of the agent, and of the one
 // that the conversation is being handed to.
 func (r *Run) inputHooks() []Hooks {

@@ -60,6 +60,14 @@ func (d *desk) models() []string { return asked(d.t, d.server) }
 // on, in this run and in the next, and the log and the events say so.
 func TestHandoff(t *testing.T) {
 	d := newDesk(t)
+	var speakers []string
+	d.agent.Hooks = []agent.Hooks{{Name: "speakers", AfterModel: func(_ context.Context, c *agent.ModelCall) error {
+		speakers = append(speakers, fmt.Sprintf("%d %q", c.Turn, c.Speaker))
+		return nil
+	}, AfterTool: func(_ context.Context, c *agent.ToolCall) error {
+		speakers = append(speakers, fmt.Sprintf("%s %q", c.Call.Name, c.Speaker))
+		return nil
+	}}}
 	run := d.agent.Start(d.session, item.User("Pay my bill."))
 	events, err := drain(run.Events(t.Context()))
 	if res := run.Result(); err != nil || res.Text != "Paid." || res.Speaker != "to_bills" || res.Turns != 3 {
@@ -67,6 +75,9 @@ func TestHandoff(t *testing.T) {
 	}
 	if got := d.models(); !slices.Equal(got, []string{"front", "bills", "bills"}) {
 		t.Errorf("models: %v", got)
+	}
+	if want := []string{`1 ""`, `look ""`, `to_bills ""`, `2 "to_bills"`, `pay "to_bills"`, `3 "to_bills"`}; !slices.Equal(speakers, want) {
+		t.Errorf("hooks were called for %v, want %v", speakers, want)
 	}
 	for i, req := range d.server.Requests() {
 		r := req.Parse(t)

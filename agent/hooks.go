@@ -110,6 +110,9 @@ type ModelCall struct {
 	Session string
 	Depth   int
 	Turn    int
+	// Speaker is the name of the [Handoff] to the agent that asks; "" means the first
+	// agent.
+	Speaker string
 	Request *api.Request
 	// Endpoint is the URL that the Model reports for its requests, without secrets; ""
 	// if it is not a [Describer].
@@ -139,9 +142,11 @@ type ModelCall struct {
 
 // ToolCall describes one call of a tool to hooks.
 type ToolCall struct {
-	Session     string
-	Depth       int
-	Turn        int
+	Session string
+	Depth   int
+	Turn    int
+	// Speaker names the agent whose call it is, as in [ModelCall].
+	Speaker     string
 	Call        tool.Call
 	Annotations tool.Annotations
 	// Verdict says who or which rule allowed or refused the call.
@@ -168,6 +173,9 @@ func (c *ToolCall) Sandbox() string { return sandboxOf(c.tool, c.Call) }
 type CompactionCall struct {
 	Session string
 	Depth   int
+	// Speaker names the agent whose history it is, as in [ModelCall]. For a handoff that
+	// is the agent that hands over.
+	Speaker string
 	// By is the way of compacting, as in session.Compacted.
 	By string
 	// Replaced holds the items that will be replaced, as they are sent now.

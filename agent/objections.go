@@ -239,7 +239,7 @@ func (r *Run) judgeStored(ctx context.Context, seen *ModelCall) error {
 	if seen == nil {
 		return nil
 	}
-	seen.Session, seen.Depth, seen.Request = r.session.ID(), r.depth, r.request()
+	seen.Session, seen.Depth, seen.Speaker, seen.Request = r.session.ID(), r.depth, r.speaker(), r.request()
 	seen.Request.Input = item.NewList()
 	for i, it := range r.state.View().Items().All() {
 		if seq, _ := r.state.View().Seq(i); seq >= r.state.TurnEntry() {

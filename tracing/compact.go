@@ -14,7 +14,7 @@ import (
 )
 
 func (t *tracer) beforeCompact(ctx context.Context, c *agent.CompactionCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.compact, "", c.Started)
+	ctx, o := t.start(ctx, t.compact, "", c.Speaker, c.Started)
 	if o != nil {
 		o.span.SetAttributes(
 			keyConversation.String(c.Session), keyDepth.Int(c.Depth),
@@ -32,7 +32,7 @@ func (t *tracer) afterCompact(ctx context.Context, c *agent.CompactionCall) erro
 		asked = append(append(asked, keyRequestModel.String(c.Model)), serverOf(c.Endpoint)...)
 	}
 	if t.meter.on(ctx) {
-		t.meter.compacted(ctx, c, class, t.labels(opCompact, asked...))
+		t.meter.compacted(ctx, c, class, t.labels(opCompact, c.Speaker, asked...))
 	}
 	o := opened(ctx, t.compact)
 	if o == nil {

@@ -86,11 +86,11 @@ func must[T any](instrument T, err error) T {
 	return instrument
 }
 
-// labels returns a function that makes the attributes of measurements. All of them
-// have few values.
-func (t *tracer) labels(op string, more ...attribute.KeyValue) func(...attribute.KeyValue) metric.MeasurementOption {
+// labels returns a function that makes the attributes of measurements of the agent that
+// speaks. All of them have few values.
+func (t *tracer) labels(op, speaker string, more ...attribute.KeyValue) func(...attribute.KeyValue) metric.MeasurementOption {
 	return func(last ...attribute.KeyValue) metric.MeasurementOption {
-		attrs := append(t.named(), keyOperation.String(op))
+		attrs := append(t.named(speaker), keyOperation.String(op))
 		attrs = append(append(attrs, more...), last...)
 		return metric.WithAttributeSet(attribute.NewSet(attrs...))
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 func (t *tracer) beforeModel(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.model, excerpt.Name(c.Request.Model), c.Started)
+	ctx, o := t.start(ctx, t.model, excerpt.Name(c.Request.Model), c.Speaker, c.Started)
 	if o != nil {
 		o.span.SetAttributes(keyRequestModel.String(excerpt.Name(c.Request.Model)))
 		if c.Session != "" {
@@ -46,7 +46,7 @@ func (t *tracer) afterModel(ctx context.Context, c *agent.ModelCall) error {
 		if c.Request != nil { // a hook may have removed it
 			model = c.Request.Model
 		}
-		t.meter.answered(ctx, c, class, t.labels(opModel, append(serverOf(c.Endpoint), keyRequestModel.String(excerpt.Name(model)))...))
+		t.meter.answered(ctx, c, class, t.labels(opModel, c.Speaker, append(serverOf(c.Endpoint), keyRequestModel.String(excerpt.Name(model)))...))
 	}
 	o := opened(ctx, t.model)
 	if o == nil {

@@ -16,7 +16,7 @@ import (
 )
 
 func (t *tracer) beforeRun(ctx context.Context, c *agent.RunCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.run, t.Agent, c.Started)
+	ctx, o := t.start(ctx, t.run, t.Agent, "", c.Started)
 	if o != nil {
 		o.span.SetAttributes(keyConversation.String(c.Session), keyDepth.Int(c.Depth), keyRequestModel.String(c.Model))
 	}
@@ -29,7 +29,7 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 		class = cmp.Or(string(c.Why), other)
 	}
 	if t.meter.on(ctx) {
-		t.meter.ran(ctx, c, class, t.labels(opRun, keyRequestModel.String(c.Model)))
+		t.meter.ran(ctx, c, class, t.labels(opRun, "", keyRequestModel.String(c.Model)))
 	}
 	o := opened(ctx, t.run)
 	if o == nil {
@@ -56,7 +56,7 @@ func (t *tracer) afterRun(ctx context.Context, c *agent.RunCall) error {
 // that could have a span of its own.
 func (t *tracer) callRefused(ctx context.Context, c *agent.ToolCall) error {
 	if t.meter.on(ctx) {
-		t.meter.refusal(ctx, c.Call.Name, t.labels(opTool))
+		t.meter.refusal(ctx, c.Call.Name, t.labels(opTool, c.Speaker))
 	}
 	if o := opened(ctx, t.run); o != nil {
 		attrs := []attribute.KeyValue{keyTool.String(excerpt.Name(c.Call.Name)), keyCallID.String(excerpt.Name(c.Call.ID)), keyTurn.Int(c.Turn)}

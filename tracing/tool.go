@@ -13,7 +13,7 @@ import (
 )
 
 func (t *tracer) beforeTool(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
-	ctx, o := t.start(ctx, t.tool, excerpt.Name(c.Call.Name), c.Started)
+	ctx, o := t.start(ctx, t.tool, excerpt.Name(c.Call.Name), c.Speaker, c.Started)
 	if o != nil {
 		o.span.SetAttributes(
 			keyTool.String(excerpt.Name(c.Call.Name)), keyToolType.String("function"), keyCallID.String(excerpt.Name(c.Call.ID)),
@@ -26,7 +26,7 @@ func (t *tracer) beforeTool(ctx context.Context, c *agent.ToolCall) (context.Con
 func (t *tracer) afterTool(ctx context.Context, c *agent.ToolCall) error {
 	class := string(c.Failure)
 	if t.meter.on(ctx) {
-		t.meter.called(ctx, c, t.labels(opTool))
+		t.meter.called(ctx, c, t.labels(opTool, c.Speaker))
 	}
 	o := opened(ctx, t.tool)
 	if o == nil {

@@ -35,7 +35,8 @@ type Options struct {
 	// or "azure.ai.openai". The conventions want it with every span; "" means "openai",
 	// whose form of requests and replies this module speaks, whoever answers them.
 	Provider string
-	// Agent names the agent. It is omitted if it is empty.
+	// Agent names the agent. It is omitted if it is empty. What an agent does to which the
+	// conversation was handed has the name of the [agent.Handoff] instead.
 	Agent string
 	// Content adds instructions, messages, arguments, outputs and error texts to
 	// spans: shortened, with images and other data described by size only. It does not
@@ -90,6 +91,7 @@ func New(o Options) agent.Hooks {
 		compact: &operation{opCompact, trace.SpanKindInternal},
 	}
 	return agent.Hooks{
+		Name:      "tracing", // so that an agent after a handoff, which has them too, is traced once
 		BeforeRun: t.beforeRun, AfterRun: t.afterRun, CallRefused: t.callRefused, Noticed: t.noticed,
 		BeforeModel: t.beforeModel, AfterModel: t.afterModel,
 		BeforeTool: t.beforeTool, AfterTool: t.afterTool,
@@ -103,9 +105,9 @@ type open struct {
 	meta *endpoint.Meta // for operations that call a model
 }
 
-// start opens a span. It returns nil if the span is not recorded; such a span need
-// not be ended.
-func (t *tracer) start(ctx context.Context, op *operation, what string, at time.Time) (context.Context, *open) {
+// start opens a span of the agent that speaks. It returns nil if the span is not recorded;
+// such a span need not be ended.
+func (t *tracer) start(ctx context.Context, op *operation, what, speaker string, at time.Time) (context.Context, *open) {
 	if carried := traceparent.Of(ctx); carried != nil && !trace.SpanContextFromContext(ctx).IsValid() {
 		ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier(carried))
 	}
@@ -120,7 +122,7 @@ func (t *tracer) start(ctx context.Context, op *operation, what string, at time.
 		}
 		return ctx, nil
 	}
-	span.SetAttributes(t.named()...)
+	span.SetAttributes(t.named(speaker)...)
 	o := &open{span: span}
 	return context.WithValue(ctx, op, o), o
 }
@@ -131,11 +133,12 @@ func opened(ctx context.Context, op *operation) *open {
 	return o
 }
 
-// named returns the attributes of all spans.
-func (t *tracer) named() []attribute.KeyValue {
+// named returns the attributes of all spans. Speaker is the name of the handoff to the agent
+// that the span is about, or "".
+func (t *tracer) named(speaker string) []attribute.KeyValue {
 	attrs := append(make([]attribute.KeyValue, 0, 2), keyProvider.String(t.Provider))
-	if t.Agent != "" {
-		attrs = append(attrs, keyAgent.String(t.Agent))
+	if name := cmp.Or(excerpt.Name(speaker), t.Agent); name != "" {
+		attrs = append(attrs, keyAgent.String(name))
 	}
 	return attrs
 }

@@ -399,6 +399,40 @@ func TestAgentAsTool(t *testing.T) {
 	}
 }
 
+// What an agent does to which the conversation was handed carries the name of the handoff, in
+// spans and in measurements, and is traced once although both agents have hooks.
+func TestHandoffIsNamed(t *testing.T) {
+	r := newRig(t, tracing.Options{Agent: "desk"}, agenttest.Completed(call("c1", "echo", "one"), item.Call("h1", "to_bills", `{"reason":"a bill"}`)),
+		agenttest.Completed(call("c2", "echo", "two")), agenttest.Completed(item.Assistant("Paid.")))
+	bills := &agent.Agent{Model: r.agent.Model, Tools: []tool.Tool{echo()}, Hooks: []agent.Hooks{tracing.New(tracing.Options{Agent: "other", TracerProvider: r.traces, MeterProvider: r.meters})}}
+	bills.Request.Model = "small-model"
+	r.agent.Handoffs = []agent.Handoff{{Name: "to_bills", Description: "For bills.", Agent: bills}}
+	if res, err := r.run("go"); err != nil || res.Speaker != "to_bills" {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	var got []string
+	for _, s := range r.spans.GetSpans() {
+		if a := attrs(s.Attributes); a["gen_ai.agent.name"] != "" {
+			got = append(got, strings.TrimSpace(s.Name+" "+a["gen_ai.tool.call.id"])+": "+a["gen_ai.agent.name"])
+		}
+	}
+	want := []string{"chat test-model: desk", "execute_tool echo c1: desk", "execute_tool to_bills h1: desk",
+		"chat small-model: to_bills", "execute_tool echo c2: to_bills", "chat small-model: to_bills", "invoke_agent desk: desk"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	metrics, sums := r.metrics()
+	for _, line := range []string{"antiphon.calls agent.name=desk operation.name=chat provider.name=openai request.model=test-model: 1",
+		"antiphon.calls agent.name=to_bills operation.name=chat provider.name=openai request.model=small-model: 2"} {
+		if !strings.Contains(metrics, line) {
+			t.Errorf("no %q in\n%s", line, metrics)
+		}
+	}
+	if all := sums["gen_ai.client.inference.usage.input_tokens"] + sums["gen_ai.client.inference.usage.output_tokens"]; int64(all) != r.totals.TotalTokens {
+		t.Errorf("%v tokens are measured, %d were used", all, r.totals.TotalTokens)
+	}
+}
+
 // Metrics have few values, whatever names a model makes up.
 func TestFewNames(t *testing.T) {
 	r := newRig(t, tracing.Options{})
