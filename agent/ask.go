@@ -215,6 +215,9 @@ func (r *Run) hear(inner, ctx context.Context, seen *ModelCall) (end session.Tur
 		r.failure = failure
 		if ctx.Err() != nil {
 			end.Status = item.StatusCancelled
+			if interrupted(ctx, failure) { // a Model may return the bare error
+				end.Class = cmp.Or(end.Class, string(endpoint.Canceled))
+			}
 		} else if !shown && veto == nil {
 			if decision = r.mend(failure); decision == nil {
 				decision = r.fallOver(turn, failure)

@@ -34,7 +34,7 @@ import (
 // line breaks loses the white space between its parts. " as " follows if the tool got
 // other arguments. After "=" comes the output, after "!" the output of a call that failed
 // or was refused, and "?" stands for no output yet. A failure in the usual envelope is
-// shortened to its error and its output. Any other text with line breaks is quoted.
+// shortened to its error and its output, and a search for tools to the names that it found. Any other text with line breaks is quoted.
 // Input, reasoning and ids are left out. A call of a tool that the endpoint runs is the type of
 // its item and what was asked; after "=" comes what came of it, if the log has that. A subagent is a call like any other; its own
 // log is another trajectory: see session.Session.Nested.
@@ -79,6 +79,7 @@ type trajectory struct {
 	turn  *turnStep
 	calls map[int]*step   // by the number that KnownCalls gives
 	said  map[int64]*step // by entry
+	last  *step           // the call of the last output of this turn, until there is input
 }
 
 // heading is a step without details.
@@ -130,7 +131,7 @@ func (t *trajectory) apply(e session.Entry) {
 	call := t.known.Add(e)
 	switch b := e.Body.(type) {
 	case session.TurnStarted:
-		t.turn = &turnStep{number: b.Turn}
+		t.turn, t.last = &turnStep{number: b.Turn}, nil
 		t.steps = append(t.steps, t.turn)
 	case session.TurnEnded:
 		if t.turn != nil && b.BrokeOff() {
@@ -144,6 +145,8 @@ func (t *trajectory) apply(e session.Entry) {
 		}
 	case session.CallOutput:
 		t.answer(e.Seq, b, call)
+	case session.InputItem:
+		t.note(b)
 	case session.CallDropped:
 		if s := t.calls[number(call)]; s != nil {
 			s.sign, s.output = "!", oneLine(b.Reason)
@@ -239,7 +242,27 @@ func (t *trajectory) answer(seq int64, b session.CallOutput, call *agent.KnownCa
 	if b.Failed {
 		s.sign = "!"
 	}
-	t.said[seq] = s
+	t.said[seq], t.last = s, s
+}
+
+// note adds to the last output what the model is told beside it: some outputs have no place
+// for a text.
+func (t *trajectory) note(b session.InputItem) {
+	s := t.last
+	if t.last = nil; s == nil || !b.Own {
+		return
+	}
+	m, err := item.As[item.Message](b.Item)
+	if err != nil {
+		return
+	}
+	// The head of the message, the arguments and the text, each behind a mark.
+	parts := strings.Split(m.Content.Display(), "\n\n> ")
+	if len(parts) != 3 {
+		return
+	}
+	text := strings.ReplaceAll(strings.TrimSuffix(parts[2], "\n]"), "\n> ", "\n")
+	s.output = strings.TrimLeft(s.output+" "+oneLine(withoutEnvelope(text)), " ")
 }
 
 // outputText returns what the model reads of an output.
@@ -255,6 +278,10 @@ func outputText(it item.Item) string {
 		return withoutEnvelope(v.Output.Display())
 	case *item.ApplyPatchCallOutput:
 		return withoutEnvelope(v.Output)
+	case *item.ToolSearchOutput:
+		return foundText(v.Tools)
+	case *item.ComputerCallOutput:
+		return "a screenshot"
 	case *item.MCPApprovalResponse:
 		if v.Approve {
 			return "approved"
@@ -262,6 +289,24 @@ func outputText(it item.Item) string {
 		return cmp.Or(withoutEnvelope(v.Reason), "not approved")
 	}
 	return it.JSON()
+}
+
+// foundText returns the names of the tools that a search found.
+func foundText(found []item.Tool) string {
+	var names []string
+	for _, def := range found {
+		switch def := def.(type) {
+		case *item.FunctionTool:
+			names = append(names, def.Name)
+		case *item.CustomTool:
+			names = append(names, def.Name)
+		case *item.NamespaceTool:
+			names = append(names, foundText(def.Tools))
+		default:
+			names = append(names, def.ToolType())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // withoutEnvelope returns the error and the output of a failure in the envelope of

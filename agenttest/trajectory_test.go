@@ -6,6 +6,7 @@ package agenttest_test
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 
 	"github.com/antiphon-go/antiphon/agent"
 	"github.com/antiphon-go/antiphon/agenttest"
+	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/session"
 	"github.com/antiphon-go/antiphon/tool"
@@ -189,6 +192,58 @@ func TestTrajectoryHosted(t *testing.T) {
   shell {"commands":["ls"]} = …a.txt…
   invented
 `)
+}
+
+// A search for tools says what it found, and what the model was told if it failed.
+func TestTrajectorySearch(t *testing.T) {
+	rate := tool.Must("get_rate", "Looks up a rate.", func(context.Context, struct{}) (string, error) { return "1", nil }, tool.ReadOnly(), tool.Deferred())
+	finds, err := tool.Search(&item.ToolSearchTool{Execution: item.ExecutionClient}, func(_ context.Context, arguments string) ([]tool.Tool, error) {
+		if strings.Contains(arguments, "rate") {
+			return []tool.Tool{rate}, nil
+		}
+		return nil, errors.New("the index is gone:\n\n> away")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	search := func(id, arguments string) item.Item {
+		return item.Must(&item.ToolSearchCall{CallID: id, Execution: item.ExecutionClient, Arguments: item.JSON(arguments)})
+	}
+	a := &agent.Agent{Tools: []tool.Tool{finds, rate}, Model: agenttest.Script(t,
+		agenttest.Completed(search("c1", `{"q":"rate"}`), search("c2", "{\"q\":\n\n\"other\"}")), agenttest.Completed(item.Assistant("done")))}
+	a.Request.Model = "test-model"
+	s := session.New()
+	if _, err := a.Run(t.Context(), s, item.User("go")); err != nil {
+		t.Fatal(err)
+	}
+	agenttest.CheckTrajectory(t, s.Log(), `turn 1
+  tool_search {"q":"rate"} = get_rate
+  tool_search {"q":"other"} ! "the index is gone:\n\n> away"
+turn 2
+  > done
+stopped: answered
+`)
+}
+
+// cancelled is a model that fails.
+type cancelled func() error
+
+func (c cancelled) Stream(context.Context, *api.Request) iter.Seq2[api.Event, error] {
+	return func(yield func(api.Event, error) bool) { yield(api.Event{}, c()) }
+}
+
+// A reply that the caller broke off is called so by one word, whatever error the model returned.
+func TestTrajectoryOfCancelled(t *testing.T) {
+	for name, failure := range map[string]error{"class": &endpoint.Error{Class: endpoint.Canceled, Err: context.Canceled}, "bare": context.Canceled} {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := &agent.Agent{Model: cancelled(func() error { cancel(); return failure })}
+		a.Request.Model = "test-model"
+		s := session.New()
+		if _, err := a.Run(ctx, s, item.User("go")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+		agenttest.CheckTrajectory(t, s.Log(), "turn 1, broke off: canceled\nstopped: cancelled\n")
+	}
 }
 
 // Arguments that a model wrote over several lines are one line, in the form that other
