@@ -177,15 +177,15 @@ func (b *Budget) all() []*Budget {
 	return list
 }
 
-// start records when a run began, and returns when the budget's time is over. The
-// zero Time means never.
-func (b *Budget) start(now time.Time) (end time.Time) {
+// start records when a run began, and returns when the budget's time is over, and how
+// much it was. The zero Time means never.
+func (b *Budget) start(now time.Time) (end time.Time, limit time.Duration) {
 	for _, o := range b.all() {
 		if own := o.startHere(now); !own.IsZero() && (end.IsZero() || own.Before(end)) {
-			end = own
+			end, limit = own, o.Time
 		}
 	}
-	return end
+	return end, limit
 }
 
 func (b *Budget) startHere(now time.Time) (end time.Time) {

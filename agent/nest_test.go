@@ -397,7 +397,7 @@ func TestTimeOfNestedRuns(t *testing.T) {
 					t.Fatal(err)
 				}
 				events, err := drain(a.Stream(t.Context(), s, item.User("go")))
-				if err != nil || stopOf(t, events).Why != string(agent.StopMaxTime) {
+				if stop := stopOf(t, events); err != nil || stop.Why != string(agent.StopMaxTime) || !strings.HasPrefix(stop.Detail, "10s have passed") {
 					t.Fatalf("%+v, %v", events[len(events)-1], err)
 				}
 				checkClosed(t, s, "outer")

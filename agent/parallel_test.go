@@ -196,8 +196,8 @@ func TestTimeLimit(t *testing.T) {
 				a := &agent.Agent{Model: m, Tools: []tool.Tool{new(gauge).sleeper("sleep", tool.ReadOnly())}, Limits: agent.Limits{MaxTime: time.Minute}}
 				s := session.New()
 				res, err := a.Run(t.Context(), s, item.User("go"))
-				if err != nil || res.Why != agent.StopMaxTime {
-					t.Errorf("got %v, %v", res.Why, err)
+				if err != nil || res.Why != agent.StopMaxTime || res.Detail != "1m0s have passed" {
+					t.Errorf("got %v %q, %v", res.Why, res.Detail, err)
 				}
 				if took := time.Since(began); took < time.Minute || took > time.Minute+time.Second {
 					t.Errorf("it took %v", took)

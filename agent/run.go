@@ -40,7 +40,9 @@ type Run struct {
 	session *session.Session
 	input   []item.Item
 	until   time.Time // when the time limit passes; zero means never
-	wanted  *Answer   // what the answer must be, or nil
+	// overtime says which limit that is.
+	overtime *overtimeError
+	wanted   *Answer // what the answer must be, or nil
 
 	saying    sync.RWMutex // held by calls of Say, and by the run while it closes the inbox
 	mu        sync.Mutex
@@ -191,6 +193,24 @@ var (
 	errTwice   = errors.New("agent: the events of a run can be ranged over once")
 )
 
+// overtimeError is errMaxTime with the limit that was used up. It is the cause of the
+// context's end, also for the runs inside this one.
+type overtimeError struct {
+	limit  time.Duration
+	shared bool // the time of a Budget
+}
+
+func (e *overtimeError) Error() string        { return errMaxTime.Error() }
+func (e *overtimeError) Is(target error) bool { return target == errMaxTime }
+
+// detail says for people what was used.
+func (e *overtimeError) detail() string {
+	if e.shared {
+		return fmt.Sprintf("%s have passed since the first run of the budget began", e.limit)
+	}
+	return fmt.Sprintf("%s have passed", e.limit)
+}
+
 // Events performs the run and yields its events. It may be ranged over once. The
 // last event is the [Recorded] entry [session.Stopped]; if the run ended because of
 // an error, Events yields the error after it.
@@ -221,19 +241,20 @@ func (r *Run) Events(ctx context.Context) iter.Seq2[Event, error] {
 		}
 		if d := r.agent.Limits.MaxTime; d > 0 {
 			var stop context.CancelFunc
-			r.until = r.began.Add(d)
-			ctx, stop = context.WithDeadlineCause(ctx, r.until, errMaxTime)
+			r.until, r.overtime = r.began.Add(d), &overtimeError{limit: d}
+			ctx, stop = context.WithDeadlineCause(ctx, r.until, r.overtime)
 			defer stop()
 		}
 		r.openBudget(ctx)
 		defer r.leaveBudget()
 		// A shared budget has its own deadline. The earlier one of the two holds.
-		if end := r.budget.start(r.began); !end.IsZero() {
+		if end, limit := r.budget.start(r.began); !end.IsZero() {
 			var stop context.CancelFunc
-			ctx, stop = context.WithDeadlineCause(ctx, end, errMaxTime)
+			over := &overtimeError{limit: limit, shared: true}
+			ctx, stop = context.WithDeadlineCause(ctx, end, over)
 			defer stop()
 			if r.until.IsZero() || end.Before(r.until) {
-				r.until = end
+				r.until, r.overtime = end, over
 			}
 		}
 		r.inside, r.over = make(chan any), make(chan struct{})
@@ -578,19 +599,26 @@ func (r *Run) arrivals(ctx context.Context) error {
 	// A subagent may notice the deadline before the context of this run does.
 	late := !r.until.IsZero() && !time.Now().Before(r.until)
 	if (ended || late) && (asked.Why == "" || asked.AfterTurn) {
-		ask := session.StopAsked{Why: string(StopMaxTime)}
-		if cause := nils.Err(context.Cause(ctx)); ended && !errors.Is(cause, errMaxTime) {
-			ask.Why = string(StopCancelled)
-			if !errors.Is(cause, ctx.Err()) { // the caller says why
-				ask.Detail = clip(cause.Error())
-			}
-		}
-		bodies = append(bodies, ask)
+		bodies = append(bodies, r.endAsked(ctx, ended))
 	}
 	if len(bodies) == 0 {
 		return nil
 	}
 	return r.record(bodies...)
+}
+
+// endAsked returns the request to stop of a run whose context ended or, if ended is false,
+// whose time is over.
+func (r *Run) endAsked(ctx context.Context, ended bool) session.StopAsked {
+	over, cause := r.overtime, nils.Err(context.Cause(ctx))
+	if ended && !errors.As(cause, &over) {
+		ask := session.StopAsked{Why: string(StopCancelled)}
+		if !errors.Is(cause, ctx.Err()) { // the caller says why
+			ask.Detail = clip(cause.Error())
+		}
+		return ask
+	}
+	return session.StopAsked{Why: string(StopMaxTime), Detail: over.detail()}
 }
 
 // due returns the first time at which a call that waits for its result should be started
