@@ -122,6 +122,7 @@ func TestRequestRefused(t *testing.T) {
 		`Request.ToolChoice: required is not JSON: write api.ChoiceRequired`:                                    func(r *api.Request) { r.ToolChoice = "required" },
 		`Request.ToolChoice: search is not JSON: a word needs quotes, as in "\"auto\"", and api.ChooseFunction`: func(r *api.Request) { r.ToolChoice = "search" },
 		`Request.ToolChoice: found a list, want a tool choice`:                                                  func(r *api.Request) { r.ToolChoice = `[1]` },
+		`Request.ToolChoice makes the model call "nope", and the agent has no such tool. Available: none`:       func(r *api.Request) { r.ToolChoice = api.ChooseFunction("nope") },
 		"Request.Tools[0] is nil": func(r *api.Request) { r.Tools = []item.Tool{none} },
 	} {
 		a := &agent.Agent{Model: &memory{}}

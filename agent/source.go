@@ -4,11 +4,14 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
+	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/internal/nils"
 	"github.com/antiphon-go/antiphon/item"
 	"github.com/antiphon-go/antiphon/tool"
@@ -42,7 +45,23 @@ func (a *Agent) toolSet(ctx context.Context, set *tool.Set, had []tool.Tool) (*t
 	if set, err = tool.NewSet(slices.Concat(a.Tools, handoffs, found)...); err != nil {
 		return nil, nil, err
 	}
+	if err := a.checkChoice(set); err != nil {
+		return nil, nil, err
+	}
 	return set, found, a.checkCallable(set)
+}
+
+// checkChoice returns an error if the model must call a tool that the agent does not have. A
+// source may return it later.
+func (a *Agent) checkChoice(set *tool.Set) error {
+	c, err := api.ParseToolChoice(a.Request.ToolChoice)
+	if err != nil || a.ToolSource != nil || c.Type != item.ToolFunction && c.Type != item.ToolCustom {
+		return nil //nolint:nilerr // checkRequest reports it
+	}
+	if _, has := set.Lookup(c.Name); has {
+		return nil
+	}
+	return fmt.Errorf("agent: Request.ToolChoice makes the model call %q, and the agent has no such tool. Available: %s", c.Name, cmp.Or(strings.Join(set.Names(), ", "), "none"))
 }
 
 // checkCallable returns an error for a tool that nobody could call, because the model would
