@@ -34,7 +34,7 @@ func TestMCPRefuses(t *testing.T) {
 	}{
 		{[]string{powerful}, []string{"wipe", "antiphon trust", "--trust"}},
 		{[]string{plain, "--listen", "0.0.0.0:0"}, []string{"only loopback", "keys"}},
-		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8788"}},
+		{[]string{plain, "--listen", "8787"}, []string{"--listen", "127.0.0.1:8787"}},
 		{[]string{plain, other}, []string{"both be the tool plain"}},
 		{[]string{spaced}, []string{`"a b" cannot be the name of a tool`, "rename the file"}},
 		{[]string{}, []string{"name at least one agent's file or folder"}},

@@ -56,7 +56,7 @@ func TestServeNewFiles(t *testing.T) {
 	refused("powerful")
 	refused("broken")
 
-	if o := program(t, "trust", powerful); o.code != exitOK { // what is not corrected is not said again
+	if o := program(t, "trust", powerful, "--yes"); o.code != exitOK { // what is not corrected is not said again
 		t.Fatal(o.err)
 	}
 	if err := os.Rename(in("quick.md"), in("fast.md")); err != nil {
