@@ -145,8 +145,18 @@ func TestPDFCircles(t *testing.T) {
 		"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
 		fmt.Sprintf("<</Length 200030>>\nstream\nBT /F1 12 Tf (%s) Tj ET         \nendstream", strings.Repeat("A", 200_000)),
 		"<</Type/Font/Subtype/Type1/BaseFont/H/Encoding<</Differences["+strings.Repeat("1 /a ", 200_000)+"]>>>>") // for each letter, all of them are read
+	bomb := func(operators int) string { // which has a hundredth of the size, compressed
+		var packed bytes.Buffer
+		z := zlib.NewWriter(&packed)
+		_, _ = z.Write([]byte("BT /F1 12 Tf (x) Tj ET " + strings.Repeat("q Q ", operators/2)))
+		_ = z.Close()
+		return objects("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+			"<</Type/Page/Parent 2 0 R/Resources<</Font<</F1 5 0 R>>>>/Contents 4 0 R>>",
+			fmt.Sprintf("<</Filter/FlateDecode/Length %d>>\nstream\n%s\nendstream", packed.Len(), packed.String()), "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+	}
 	const circle, often = "in a circle, or too often", "draw each other more than 10000 times"
 	for name, tt := range map[string]struct{ pdf, want string }{
+		"operators":                   {bomb(4_000_000), "more than 4 steps for each of its bytes"},
 		"names of letters":            {wordy, circle},
 		"a table that follows itself": {itself, circle}, "two tables": {each, circle}, "a stream of the table": {streams, circle}, "streams of objects": {objectStreams, circle},
 		"drawings": {drawings, often}, "drawings that multiply": {objects(multiply...), often},

@@ -22,7 +22,9 @@ const (
 	maxPDFText  = 16 << 20
 	maxPDFForms = 8 // nesting of drawings
 	maxPDFDepth = 50
-	maxPDFNames = 4096   // of the letters of a font, which has 256: the library reads all for each letter
+	maxPDFNames = 4096      // of the letters of a font, which has 256: the library reads all for each letter
+	minPDFOps   = 1_000_000 // operators that any file may have, and opsPerByte more for each of its bytes: streams of text have less, and bombs more
+	opsPerByte  = 4
 	maxPDFDrawn = 10_000 // what drawings of a page draw when they are drawn again: drawings that draw others multiply
 )
 
@@ -284,6 +286,9 @@ func (w *pdfWriter) stream(program, resources pdf.Value, depth int) (empty bool)
 	pdf.Interpret(program, func(stk *pdf.Stack, op string) {
 		if w.ops++; w.ops%256 == 0 && w.ctx.Err() != nil {
 			panic(pdfStopped{context.Cause(w.ctx)})
+		}
+		if int64(w.ops) > minPDFOps+opsPerByte*w.source.Size() {
+			panic(pdfStopped{errPDFWork})
 		}
 		w.source.step()
 		args := make([]pdf.Value, stk.Len())

@@ -18,6 +18,7 @@ const maxPDFMemory = 256 << 20
 var (
 	errPDFMemory = errors.New("the PDF file takes too much memory to read")
 	errPDFLoop   = errors.New("the PDF file refers to its own parts in a circle, or too often")
+	errPDFWork   = fmt.Errorf("the pages of the PDF file have more than %d steps for each of its bytes, which no text needs, so that to read it would take too long", opsPerByte)
 	errPDFDrawn  = fmt.Errorf("the drawings of a page of the PDF file draw each other more than %d times", maxPDFDrawn)
 )
 
