@@ -308,7 +308,7 @@ func TestWorkMetrics(t *testing.T) {
 	if code, rest := p.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, rest)
 	}
-	if o := program(t, "work", "--agents", "agents", "--store", "s.db", "--once", "--metrics", "nowhere"); o.code != exitUsage || !strings.Contains(o.err, "--metrics: want HOST:PORT") {
+	if o := program(t, "work", "--agents", "agents", "--store", "s.db", "--once", "--metrics", "nowhere"); o.code != exitUsage || !strings.Contains(o.err, "--metrics nowhere: missing port in address; give HOST:PORT") {
 		t.Errorf("exit code %d\n%s", o.code, o.err)
 	}
 }
