@@ -11,10 +11,12 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -40,6 +42,7 @@ var theProgram = main
 type atHome struct{ *testing.M }
 
 func (m atHome) Run() int {
+	likeAnywhere()
 	home, err := os.MkdirTemp("", "antiphon-home-")
 	if err != nil {
 		panic(err)
@@ -63,6 +66,19 @@ func (m atHome) Run() int {
 		}
 	}
 	return m.M.Run()
+}
+
+// likeAnywhere takes away what differs between machines: tables and pictures show names of temporary folders, whose
+// length counts, and a process that was started with nohup ignores hangups, as its children do then.
+func likeAnywhere() {
+	if dir, err := os.MkdirTemp("/tmp", "antiphon-"); err == nil && runtime.GOOS == "linux" {
+		_ = os.Remove(dir)
+		os.Setenv("TMPDIR", "/tmp")
+		os.Unsetenv("GOTMPDIR")
+	}
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // children do not inherit it
+	}
 }
 
 // TestScripts runs the program as a person does. The tour is in each script's
