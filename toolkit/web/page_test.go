@@ -52,6 +52,9 @@ func newPageKit(t *testing.T, o Options, h http.HandlerFunc) *pageKit {
 	if o.Allow == nil {
 		o.Allow = loopback
 	}
+	if o.Timeout == 0 {
+		o.Timeout = 5 * time.Minute // no page is too slow because the machine is busy
+	}
 	return &pageKit{Server: srv, t: t, set: pageSet(t, o)}
 }
 
