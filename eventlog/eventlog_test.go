@@ -228,6 +228,23 @@ func TestNoticesNameTheirSession(t *testing.T) {
 	}
 }
 
+// What an agent does to which the conversation was handed has the name of the handoff.
+func TestHandoffIsNamed(t *testing.T) {
+	var b bytes.Buffer
+	l := &eventlog.Log{Logger: slog.New(slog.NewTextHandler(&b, nil))}
+	h := l.Hooks()
+	_ = h.AfterModel(t.Context(), &agent.ModelCall{Session: "s1", Turn: 1, Status: item.StatusCompleted})
+	_ = h.AfterModel(t.Context(), &agent.ModelCall{Session: "s1", Turn: 2, Status: item.StatusCompleted, Speaker: "to_bills"})
+	_ = h.AfterTool(t.Context(), &agent.ToolCall{Session: "s1", Turn: 2, Speaker: "to_bills", Call: tool.Call{Name: "pay", ID: "c1"}})
+	_ = h.AfterCompact(t.Context(), &agent.CompactionCall{Session: "s1", Speaker: "to_bills", By: "summary"})
+	for _, line := range []string{`msg="turn ended" session=s1 turn=1 `, `msg="turn ended" session=s1 handoff=to_bills turn=2 `,
+		`msg="call ended" session=s1 handoff=to_bills turn=2 tool=pay `, `msg=compacted session=s1 handoff=to_bills by=summary`} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("no %s in\n%s", line, b.String())
+		}
+	}
+}
+
 // Every kind of progress that a person may want to look at has a record, without the
 // guard's reason unless Content is set.
 func TestProgressRecords(t *testing.T) {

@@ -20,7 +20,8 @@ type runKey struct{}
 // with the session of each. They change and refuse nothing. If they are the first of
 // several Hooks, they record a call as the other hooks have changed it. Unlike
 // [Log.Add], they write records of runs, turns, calls, compactions and notices, but
-// not of single items or entries. A nil Log has no hooks.
+// not of single items or entries. What an agent does to which the conversation was handed
+// has the name of the handoff. A nil Log has no hooks.
 func (l *Log) Hooks() agent.Hooks {
 	if l == nil {
 		return agent.Hooks{}
@@ -52,7 +53,7 @@ func (l *Log) afterRun(ctx context.Context, c *agent.RunCall) error {
 }
 
 func (l *Log) beforeModel(ctx context.Context, c *agent.ModelCall) (context.Context, error) {
-	l.write(ctx, slog.LevelDebug, "turn started", l.run(c.Session, c.Depth), slog.Int("turn", c.Turn))
+	l.write(ctx, slog.LevelDebug, "turn started", l.run(c.Session, c.Depth), l.id("handoff", c.Speaker), slog.Int("turn", c.Turn))
 	return context.WithValue(ctx, runKey{}, l.run(c.Session, c.Depth)), nil // an agent after a handoff has no BeforeRun
 }
 
@@ -64,7 +65,7 @@ func (l *Log) afterModel(ctx context.Context, c *agent.ModelCall) error {
 	if c.Err != nil || c.Status != item.StatusCompleted {
 		level = slog.LevelWarn
 	}
-	attrs := []slog.Attr{slog.Int("turn", c.Turn), slog.String("status", c.Status), l.id("model", c.ResponseModel), l.id("response_id", c.ResponseID),
+	attrs := []slog.Attr{l.id("handoff", c.Speaker), slog.Int("turn", c.Turn), slog.String("status", c.Status), l.id("model", c.ResponseModel), l.id("response_id", c.ResponseID),
 		slog.Duration("took", c.Ended.Sub(c.Started)), slog.String("error", c.Class), usageAttr(c.Usage), costAttr(c.Cost), l.text("reason", c.Reason)}
 	for i, it := range c.Output {
 		if texts := l.item(it); len(texts) > 0 {
@@ -77,7 +78,7 @@ func (l *Log) afterModel(ctx context.Context, c *agent.ModelCall) error {
 
 // call returns the attributes of a call.
 func (l *Log) call(c *agent.ToolCall) []slog.Attr {
-	return append(l.run(c.Session, c.Depth), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID))
+	return append(l.run(c.Session, c.Depth), l.id("handoff", c.Speaker), slog.Int("turn", c.Turn), l.id("tool", c.Call.Name), l.id("call_id", c.Call.ID))
 }
 
 func (l *Log) beforeTool(ctx context.Context, c *agent.ToolCall) (context.Context, error) {
@@ -114,6 +115,6 @@ func (l *Log) afterCompact(ctx context.Context, c *agent.CompactionCall) error {
 		failure = c.Err.Error()
 	}
 	r := l.compacted(c.By, c.Before, c.After, failure, c.Err != nil, usageAttr(c.Usage), costAttr(c.Cost))
-	l.write(ctx, r.level, r.message, l.run(c.Session, c.Depth), r.attrs...)
+	l.write(ctx, r.level, r.message, append(l.run(c.Session, c.Depth), l.id("handoff", c.Speaker)), r.attrs...)
 	return nil
 }
