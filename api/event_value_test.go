@@ -4,7 +4,9 @@
 package api
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -263,5 +265,25 @@ func TestSocketError(t *testing.T) {
 	}
 	if apiErr, ok := e.Err(); !ok || apiErr.Code != "c" {
 		t.Errorf("got %v", apiErr)
+	}
+}
+
+// W7: members of the caller are written once each, however many the records before had.
+func TestExtraOfManyRecords(t *testing.T) {
+	for _, n := range []int{1, 2, 300, 1, 300, 2} {
+		var r Response
+		for i := range n {
+			name := fmt.Sprintf("own_%d", i)
+			r.Extra = append(r.Extra, item.Member{Name: name, Value: "1"}, item.Member{Name: name, Value: "2"})
+		}
+		text, err := r.AppendJSON(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range n {
+			if name := fmt.Sprintf(`"own_%d":1`, i); strings.Count(string(text), name) != 1 || bytes.Contains(text, []byte(":2")) {
+				t.Fatalf("%d members: %s is not there once in %.200s", n, name, text)
+			}
+		}
 	}
 }

@@ -62,7 +62,7 @@ func (w *Writer) Relay(ev api.Event) error {
 		return err
 	}
 	if w.relay == nil {
-		w.relay = &relay{published: map[api.EventType]bool{}}
+		w.relay = new(relay)
 	}
 	r := w.relay
 	if !r.has(&ev) {
@@ -113,9 +113,17 @@ func (w *Writer) Relay(ev api.Event) error {
 
 // has reports whether the API has an event.
 func (r *relay) has(ev *api.Event) bool {
+	switch ev.Type { // most streams have no others
+	case api.EventItemAdded, api.EventItemDone, api.EventPartAdded, api.EventPartDone, api.EventTextDelta, api.EventTextDone,
+		api.EventArgumentsDelta, api.EventArgumentsDone, api.EventCompleted, api.EventIncomplete:
+		return true
+	}
 	known, seen := r.published[ev.Type]
 	if !seen {
 		known = ev.Type.Known()
+		if r.published == nil {
+			r.published = map[api.EventType]bool{}
+		}
 		r.published[ev.Type] = known
 	}
 	return known

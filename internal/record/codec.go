@@ -31,10 +31,11 @@ type Codec struct {
 	Out      []byte        // while encoding: the text so far
 
 	err     error
-	names   []string // encoding: names of the members written
-	extra   *Extra   // the record's Extra, or nil; see Keep
-	spelled *Extra   // the record's Spelled, or nil; see Spell
-	scratch []byte   // encoding: buffer that is reused, see Text
+	names   []string        // encoding: names of the members written
+	extra   *Extra          // the record's Extra, or nil; see Keep
+	spelled *Extra          // the record's Spelled, or nil; see Spell
+	scratch []byte          // encoding: buffer that is reused, see Text
+	written map[string]bool // encoding: empty, see rest; or nil
 
 	apart  bool // encoding: one value is left out, see Around
 	gap    int  // offset in Out at which it belongs
@@ -83,7 +84,7 @@ func newCodec(decoding bool) *Codec {
 func (c *Codec) free() {
 	c.Members.Reset()
 	clear(c.names)
-	*c = Codec{Members: c.Members, names: c.names[:0], scratch: c.scratch}
+	*c = Codec{Members: c.Members, names: c.names[:0], scratch: c.scratch, written: c.written}
 	codecs.Put(c)
 }
 

@@ -81,22 +81,31 @@ func (c *Codec) rest() {
 		}
 		return
 	}
-	// Most lists have nothing to write, and need no map.
+	// Many lists have nothing to write, and need no map.
 	if !slices.ContainsFunc(*x, Member.written) {
 		return
 	}
 	// A member that a field has written takes precedence over one in the list.
-	written := make(map[string]bool, len(c.names)+len(*x))
+	if c.written == nil {
+		c.written = make(map[string]bool, len(c.names)+len(*x))
+	}
 	for _, name := range c.names {
-		written[name] = true
+		c.written[name] = true
 	}
 	for _, m := range *x {
-		if m.written() && !written[m.Name] {
-			written[m.Name] = true
+		if m.written() && !c.written[m.Name] {
+			c.written[m.Name] = true
 			c.writeExtra(m)
 		}
 	}
+	if len(c.written) > maxWritten {
+		c.written = nil
+	}
+	clear(c.written)
 }
+
+// maxWritten is the number of members of a record whose map is not used again.
+const maxWritten = 256
 
 // written reports whether the member is to be written. It is false for a member that
 // only records that it was absent.
