@@ -86,12 +86,17 @@ func TestTerminalWasFirst(t *testing.T) {
 	}
 }
 
+// samePerson begins a line for a terminal with the data folder of the test's own program, which says whose the store is.
+func samePerson() string {
+	return "XDG_DATA_HOME=" + filepath.Join(os.Getenv("HOME"), ".local", "share") + " "
+}
+
 // J2 D1: a second terminal shows what the first one runs, and who runs it; each can answer
 // what is asked, and both end with the run.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	dir := writer(t)
-	const line = "antiphon run agent.md --session work --store s.db"
+	line := samePerson() + "antiphon run agent.md --session work --store s.db"
 	first := openTerminal(t, dir, line)
 	first.until(t, "run it?")
 	o := program(t, "run", filepath.Join(dir, "agent.md"), "--session", "work", "--store", filepath.Join(dir, "s.db"))
@@ -125,7 +130,7 @@ func TestAttach(t *testing.T) {
 func TestAttachAndLeave(t *testing.T) {
 	t.Parallel()
 	dir := slow(t, "step one")
-	const line = "antiphon run agent.md --session work --store s.db"
+	line := samePerson() + "antiphon run agent.md --session work --store s.db"
 	first := openTerminal(t, dir, line+" --allow build")
 	first.until(t, "step one")
 	write(t, filepath.Join(dir, "note.txt"), "a note that goes along")
