@@ -15,6 +15,7 @@ import (
 
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -54,10 +55,13 @@ var onlyChat = []string{"stop", "seed", "logit_bias", "frequency_penalty", "pres
 
 // readChat converts a Chat Completions request to a request for a response.
 func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
+	if wrong := checkMessages(body); wrong != nil {
+		return nil, wrong
+	}
 	req, losses, err := completions.ParseRequest(body)
 	switch {
 	case errors.Is(err, completions.ErrNothing):
-		return nil, Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages' with at least one message.")
+		return nil, Invalid("invalid_value", "messages", "Invalid 'messages': none of them says anything.")
 	case err != nil:
 		return nil, unreadable(err)
 	}
@@ -102,6 +106,29 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 		return nil, wrong
 	}
 	return r, nil
+}
+
+// checkMessages returns an error if there are no messages, or one has no content that must have some: it would be
+// left out. What else is wrong is found when they are read.
+func checkMessages(body []byte) (wrong *Error) {
+	object, err := item.Parse(body)
+	if err != nil {
+		return nil
+	}
+	messages, _ := object.Member("messages")
+	if messages == "" || messages == "null" || messages == "[]" {
+		return Invalid("missing_required_parameter", "messages", "Missing required parameter: 'messages' with at least one message.")
+	}
+	n := 0
+	jsonx.EachElement(string(messages), func(m string) {
+		role, _ := jsonx.MemberOf(m, "role")
+		if content, ok := jsonx.MemberOf(m, "content"); wrong == nil && (!ok || content == "null") && (role == `"user"` || role == `"system"` || role == `"developer"`) {
+			at := fmt.Sprintf("messages[%d].content", n)
+			wrong = Invalid("missing_required_parameter", at, "Missing required parameter: '%s'.", at)
+		}
+		n++
+	})
+	return wrong
 }
 
 // chatLimit takes the limit of output tokens out of a request: Chat Completions has no minimum,

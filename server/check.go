@@ -4,12 +4,9 @@
 package server
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -138,7 +135,7 @@ func checkItems(items []item.Item) *Error {
 		if it.Type() == item.TypeCompactionTrigger {
 			return Invalid("invalid_value", at+".type", "Invalid '%s.type': this server compacts at POST /v1/responses/compact only.", at)
 		}
-		if p := checkValue(at, v); p != nil {
+		if p := checkValue(at, it, v); p != nil {
 			return p
 		}
 		if it.Type() == item.TypeMCPApprovalResponse {
@@ -154,7 +151,7 @@ func checkItems(items []item.Item) *Error {
 // nobody has refused the call.
 var approvalAnswer = fields(members{"approval_request_id": anyText, "approve": boolean, "reason": anyText}, "approval_request_id", "approve")
 
-func checkValue(at string, v item.Value) *Error {
+func checkValue(at string, it item.Item, v item.Value) *Error {
 	switch v := v.(type) {
 	case *item.Message:
 		switch v.Role {
@@ -162,15 +159,15 @@ func checkValue(at string, v item.Value) *Error {
 		default:
 			return Invalid("invalid_value", at+".role", "Invalid value: '%s'. Supported values are: 'assistant', 'system', 'developer', and 'user'.", v.Role)
 		}
-		return checkParts(at+".content", v.Content)
+		return checkMessage(at, it, v)
 	case *item.FunctionCall:
 		return checkCallName(at, v.Name)
 	case *item.CustomToolCall:
 		return checkCallName(at, v.Name)
 	case *item.FunctionCallOutput:
-		return checkParts(at+".output", v.Output)
+		return checkParts(at+".output", v.Output, forModel)
 	case *item.CustomToolCallOutput:
-		return checkParts(at+".output", v.Output)
+		return checkParts(at+".output", v.Output, forModel)
 	}
 	return nil
 }
@@ -180,38 +177,6 @@ func checkCallName(at, name string) *Error {
 		return nil
 	}
 	return Invalid("invalid_value", at+".name", "Invalid '%s.name': %q does not match '%s'.", at, name, toolName)
-}
-
-// checkParts checks inline images, which the endpoint must be able to decode.
-func checkParts(at string, c item.Content) *Error {
-	for i, p := range c.Parts {
-		img, ok := p.(*item.InputImage)
-		if !ok || !strings.HasPrefix(img.ImageURL, "data:") {
-			continue
-		}
-		if wrong := checkImage(fmt.Sprintf("%s[%d].image_url", at, i), img.ImageURL); wrong != nil {
-			return wrong
-		}
-	}
-	return nil
-}
-
-// checkImage checks the data of an image.
-func checkImage(at, uri string) *Error {
-	mediaType, payload, ok := item.CutDataURI(uri)
-	if !ok {
-		return Invalid("invalid_base64", at, "Invalid '%s': %.60q is not a base64 data URI.", at, uri)
-	}
-	data, err := base64.StdEncoding.Strict().DecodeString(payload)
-	if err != nil {
-		return Invalid("invalid_base64", at, "Invalid '%s': %v.", at, err)
-	}
-	mediaType, _, _ = strings.Cut(mediaType, ";")
-	if real := http.DetectContentType(data); real != mediaType || !strings.HasPrefix(real, "image/") {
-		return Invalid("invalid_image_format", at,
-			"Invalid '%s': the image data you provided does not represent a valid image: declared as %s, found %s.", at, mediaType, real)
-	}
-	return nil
 }
 
 // CheckPairs returns an error for a history that the API would refuse: each call

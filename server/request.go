@@ -80,7 +80,7 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	}
 	r.Items, r.Own, r.Stored = append(slices.Clip(history), input...), len(input), s.keeps(req)
 	kept := s.keeper() != nil && (req.PreviousResponseID != "" || req.Conversation != "") // the backend has the history
-	if wrong == nil && len(r.Items) == 0 && !kept {
+	if wrong == nil && (len(r.Items) == 0 && !kept || saysNothing(req)) {
 		wrong = Invalid("missing_required_parameter", "input", "Missing required parameter: 'input' with at least one item.")
 		if slices.ContainsFunc(req.Extra, func(m item.Member) bool { return m.Name == "messages" }) {
 			wrong.Message += " 'messages' belongs to Chat Completions: send 'input', or ask /v1/chat/completions."
@@ -97,6 +97,12 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		return nil, wrong
 	}
 	return r, nil
+}
+
+// saysNothing reports whether a request begins with a text that is empty.
+func saysNothing(req *api.Request) bool {
+	text, _ := req.Extra.Get("input")
+	return text == `""` && req.PreviousResponseID == "" && req.Conversation == ""
 }
 
 // recall finds the stored response that the input repeats the history of. It returns that history, of which
