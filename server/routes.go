@@ -261,6 +261,7 @@ func match(pattern string, at []string) (ids []string, ok bool) {
 // served lists the routes, for the error about an unknown route.
 func (s *Server) served(at []string) string {
 	var near, all []string
+	more := ""
 	for _, r := range routes {
 		if !s.has(r.feature) {
 			continue
@@ -271,12 +272,14 @@ func (s *Server) served(at []string) string {
 		}
 		if r.path == kind || kind == "chat" {
 			all = append(all, r.name())
+		} else {
+			more = ", and more below these"
 		}
 	}
 	if len(near) > 0 {
 		return strings.Join(near, ", ")
 	}
-	return strings.Join(all, ", ") + ", and more below these"
+	return strings.Join(all, ", ") + more
 }
 
 // body reads the request's body.
