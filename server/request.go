@@ -50,7 +50,7 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 		history, wrong = s.remember(ctx, r, last)
 	}
 	if wrong == nil {
-		wrong = s.dereference(ctx, input)
+		wrong = s.dereference(ctx, r.conversation, input)
 	}
 	if wrong == nil {
 		input, wrong = s.unpacked(ctx, input)
@@ -223,14 +223,23 @@ func (s *Server) waiting(ctx context.Context, k Keeper, id string) ([]item.Item,
 }
 
 // dereference replaces item references in the input by their items. Their URLs count as given
-// by the caller: another key may have stored them.
-func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
+// by the caller: another key may have stored them. conversation is that of the request, or "".
+func (s *Server) dereference(ctx context.Context, conversation string, input []item.Item) *Error {
 	known := new(hosts)
 	for i, it := range input {
 		if it.Type() != item.TypeItemReference {
 			continue
 		}
 		found, err := s.item(ctx, it.ID())
+		if errors.Is(err, ErrNotFound) && conversation != "" { // a store may know only what responses have said
+			items, wrong := s.itemsOf(ctx, conversation)
+			if wrong != nil {
+				return wrong
+			}
+			if n := indexOf(items, it.ID()); n >= 0 {
+				found, err = items[n], nil
+			}
+		}
 		switch {
 		case errors.Is(err, ErrNotFound):
 			return Invalid("", fmt.Sprintf("input[%d].id", i), "Item with id '%s' not found.", it.ID())
@@ -246,7 +255,7 @@ func (s *Server) dereference(ctx context.Context, input []item.Item) *Error {
 }
 
 // ownItem finds an item by its id. The id may have been generated for the list of a
-// response's input.
+// response's input, or of a conversation's items.
 func (s *Server) ownItem(ctx context.Context, id string) (item.Item, error) {
 	it, err := s.store().Item(ctx, id)
 	if !errors.Is(err, ErrNotFound) {
@@ -258,13 +267,19 @@ func (s *Server) ownItem(ctx context.Context, id string) (item.Item, error) {
 		return it, err
 	}
 	n, notNumber := strconv.Atoi(rest[end+1:])
-	response := "resp_" + rest[:end]
-	items, missing := s.store().Items(ctx, response)
-	if notNumber != nil || missing != nil || n < 0 || n >= len(items) {
-		return it, cmp.Or(missing, err)
+	if notNumber != nil || n < 0 {
+		return it, err
 	}
-	if listed := listedAs(items[n], response, n); listed.ID() == id {
-		return items[n], nil
+	for _, prefix := range []string{"resp_", "conv_"} {
+		of := prefix + rest[:end]
+		items, missing := s.store().Items(ctx, of)
+		switch {
+		case errors.Is(missing, ErrNotFound) || missing == nil && n >= len(items):
+		case missing != nil:
+			return it, missing
+		case listedAs(items[n], of, n).ID() == id:
+			return items[n], nil
+		}
 	}
 	return it, err
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -662,4 +663,32 @@ func TestNothingFollows(t *testing.T) {
 	if status, body := after(last + 1); status != http.StatusBadRequest || !strings.Contains(body, fmt.Sprint("no event ", last+1)) {
 		t.Errorf("%d %q", status, body)
 	}
+}
+
+// An item of a conversation is found by its id, however it came into it: given at its creation, added, or said to an
+// agent; what an agent said is found everywhere.
+func TestReferencesInConversation(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	_, body := w.send(http.MethodPost, "conversations", `{"items":[{"role":"user","content":"at first"}]}`)
+	talk, err := api.ParseConversation([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.create(`{"model":"it","input":"in a request","conversation":"` + talk.ID + `"}`)
+	if status, body := w.send(http.MethodPost, "conversations/"+talk.ID+"/items", `{"items":[{"role":"user","content":"added"}]}`); status != http.StatusOK {
+		t.Fatal(body)
+	}
+	_, body = w.send(http.MethodGet, "conversations/"+talk.ID+"/items?order=asc", "")
+	items, _, _ := strings.Cut(body, `"first_id"`)
+	ids := regexp.MustCompile(`"id":"(msg_[^"]+)"`).FindAllStringSubmatch(items, -1)
+	if len(ids) != 4 {
+		t.Fatal(body)
+	}
+	for _, id := range ids {
+		r := w.create(`{"model":"it","conversation":"` + talk.ID + `","input":[{"type":"item_reference","id":"` + id[1] + `"},{"role":"user","content":"again"}]}`)
+		if r.Status != item.StatusCompleted {
+			t.Errorf("%s: %s", id[1], r.Status)
+		}
+	}
+	w.refused(http.MethodPost, "responses", `{"model":"it","conversation":"`+talk.ID+`","input":[{"type":"item_reference","id":"msg_none"}]}`, "not found")
 }
