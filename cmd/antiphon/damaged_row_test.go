@@ -44,7 +44,7 @@ func TestDamagedRowHidesNoOther(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	term := openTerminal(t, dir, "antiphon chat agent.md --session two --store s.db")
+	term := openTerminal(t, dir, samePerson()+"antiphon chat agent.md --session two --store s.db")
 	term.until(t, "two")
 	term.keys(t, "/branches", "Enter")
 	screen := term.until(t, "!! ")
