@@ -241,6 +241,9 @@ func (r deriver) direct(t reflect.Type) (*derived, error) {
 	if d != nil || t == reflect.TypeFor[time.Duration]() || decodesItself(t) && t != reflect.TypeFor[time.Time]() {
 		*r.plain = false
 	}
+	if d == nil && t.PkgPath()+"."+t.Name() == "encoding/json.Number" {
+		return nil, errors.New("a json.Number is a string in Go, so that no number could be decoded into it: use float64 or int64, or a string whose pattern is that of a number")
+	}
 	if d == nil {
 		d = known(t)
 	}

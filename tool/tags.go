@@ -198,6 +198,9 @@ func (d *derived) hold(zero *bool, f field, checked map[string]any) error {
 	}
 	d.ask(zero, asked)
 	d.form.entire = d.form.entire || asked.entire
+	if least := checked["minItems"]; least != nil && compareNumbers(least, 0.0) > 0 && !d.takesNull { // null is a list without elements
+		d.form.types = []string{d.kind}
+	}
 	if problem := d.form.explain(def); given && problem != "" {
 		return fmt.Errorf("its tag default:%q: %s", f.Tag.Get("default"), problem)
 	}

@@ -5,6 +5,7 @@ package tool
 
 import (
 	"context"
+	stdjson "encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -113,4 +114,34 @@ func TestSettingsRefused(t *testing.T) {
 func inferError[In any]() error {
 	_, err := infer(reflect.TypeFor[In]())
 	return err
+}
+
+// A model's null is a list without elements, unless the list must have some; that of an optional list is one that is left
+// out. A json.Number, into which no number can be decoded, is refused.
+func TestNullOfLists(t *testing.T) {
+	type lists struct {
+		Any   []string  `json:"any"`
+		Some  []string  `json:"some" minItems:"1"`
+		Least []string  `json:"least" minItems:"0" maxItems:"2"`
+		Maybe *[]string `json:"maybe" minItems:"1"`
+		Left  []string  `json:"left,omitempty" minItems:"1"`
+	}
+	set, err := NewSet(Must("list", "Lists.", func(context.Context, lists) (string, error) { return "ok", nil }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arguments, ok := range map[string]bool{
+		`{"any":null,"some":["a"],"least":null,"maybe":null}`:             true,
+		`{"any":null,"some":["a"],"least":null,"maybe":null,"left":null}`: true,
+		`{"any":[],"some":null,"least":[],"maybe":null}`:                  false,
+		`{"any":[],"some":[],"least":[],"maybe":null}`:                    false,
+		`{"any":[],"some":["a"],"least":[],"maybe":[]}`:                   false,
+	} {
+		if out := set.Invoke(t.Context(), Call{ID: "c", Name: "list", Arguments: arguments}, output.Policy{}); out.Failed == ok {
+			t.Errorf("%s: %s", arguments, out.Content.Display())
+		}
+	}
+	if _, err := New("pay", "", func(context.Context, struct{ Sum stdjson.Number }) (string, error) { return "", nil }); err == nil || !strings.Contains(err.Error(), "field Sum: a json.Number is a string in Go") {
+		t.Error(err)
+	}
 }
