@@ -26,6 +26,9 @@ func (s *Server) chat(c *call) *Error {
 	if wrong != nil {
 		return wrong
 	}
+	if wrong := checkMembersOfChat(body); wrong != nil {
+		return wrong
+	}
 	r, wrong := s.readChat(c.r.Context(), body)
 	if wrong != nil {
 		return wrong.ofMessages()
@@ -52,6 +55,26 @@ func (s *Server) chat(c *call) *Error {
 // onlyChat are the members of Chat Completions that the Responses API does not have, and that
 // a backend may honour: see [ChatChecker].
 var onlyChat = []string{"stop", "seed", "logit_bias", "frequency_penalty", "presence_penalty", "modalities", "audio", "prediction"}
+
+// onlyResponses are the members of requests for responses that Chat Completions does not have.
+var onlyResponses = []string{
+	"input", "instructions", "previous_response_id", "conversation", "include", "background", "max_output_tokens", "max_tool_calls", "text",
+	"truncation", "prompt", "context_management", "type", "generate",
+}
+
+// checkMembersOfChat refuses members that would be read as those of a request for a response, or have no effect.
+func checkMembersOfChat(body []byte) *Error {
+	object, err := item.Parse(body)
+	if err != nil {
+		return nil // told when it is read
+	}
+	for _, name := range onlyResponses {
+		if v, ok := object.Member(name); ok && v != "null" {
+			return Invalid("unknown_parameter", name, "Unknown parameter: '%s'. Chat Completions does not have it: leave it out, or ask /v1/responses.", name)
+		}
+	}
+	return nil
+}
 
 // readChat converts a Chat Completions request to a request for a response.
 func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/antiphon-go/antiphon/api"
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -111,6 +112,9 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 	if !ok {
 		return nil, Invalid("invalid_type", "conversation", "Invalid type for 'conversation': expected an id, or an object that has one.")
 	}
+	if wrong := unknownMembers("conversation.", others(r.Conversation, "id")); wrong != nil {
+		return nil, wrong
+	}
 	if !s.has(Conversations) {
 		return nil, Invalid("unsupported_parameter", "conversation", "Unsupported parameter: 'conversation' is not supported here.")
 	}
@@ -126,6 +130,28 @@ func (s *Server) converse(ctx context.Context, r *Request) ([]item.Item, *Error)
 	}
 	r.previous = id
 	return s.itemsOf(ctx, id)
+}
+
+// others returns the members of an object besides those that are named. The value may be of another kind.
+func others(v item.JSON, named ...string) (others item.Extra) {
+	if object, err := item.ParseString(string(v)); err == nil {
+		jsonx.EachMember(object.JSON(), func(literal, value string) {
+			if name := jsonx.Unquote(literal); !slices.Contains(named, name) {
+				others = append(others, item.Member{Name: name, Value: item.JSON(value)})
+			}
+		})
+	}
+	return others
+}
+
+// unknownMembers returns an error for members that the API does not have. In begins their names, unless it is "".
+func unknownMembers(in string, members item.Extra) *Error {
+	for _, m := range members {
+		if m.Value != "" && m.Value != "null" { // "" is a member that is missing
+			return Invalid("unknown_parameter", in+m.Name, "Unknown parameter: '%s%s'.", in, m.Name)
+		}
+	}
+	return nil
 }
 
 func locked() *Error {
@@ -249,6 +275,9 @@ func listed(l *item.List, x item.Extra) ([]item.Item, *Error) {
 	if v, _ := x.Get("items"); v != "" && v != "null" {
 		return nil, Invalid("invalid_type", "items", "Invalid type for 'items': expected a list.")
 	}
+	if wrong := unknownMembers("", x); wrong != nil {
+		return nil, wrong
+	}
 	var items []item.Item
 	for _, it := range l.All() {
 		items = append(items, it)
@@ -295,6 +324,9 @@ func (s *Server) updateConversation(c *call) *Error {
 	v, err := api.ParseUpdateConversation(body)
 	if err != nil {
 		return unreadable(err)
+	}
+	if wrong := unknownMembers("", v.Extra); wrong != nil {
+		return wrong
 	}
 	if v.Metadata == "" { // it would lose what there is
 		return Invalid("missing_required_parameter", "metadata", "Missing required parameter: 'metadata'.")

@@ -110,6 +110,7 @@ type upload struct {
 	sent     bool   // the form has a file
 	expires  string // how many seconds it is kept, as it was sent
 	anchored bool   // the form says since when these count
+	fields   []string
 }
 
 // readUpload reads the form of a request.
@@ -132,7 +133,12 @@ func (s *Server) readUpload(c *call) (u upload, _ *Error) {
 			b, err = io.ReadAll(io.LimitReader(part, maxField))
 			return string(b)
 		}
-		switch name := part.FormName(); name {
+		name := part.FormName()
+		if slices.Contains(u.fields, name) { // one of the two would be lost
+			return u, Invalid("invalid_value", name, "Invalid '%s': the form has it twice.", name)
+		}
+		u.fields = append(u.fields, name)
+		switch name {
 		case "file":
 			u.Name, u.sent = part.FileName(), true
 			u.content, err = io.ReadAll(part)

@@ -37,6 +37,11 @@ func (s *Server) read(ctx context.Context, body []byte, model string) (*Request,
 // that it continues. last is the response that a WebSocket remembers, or nil. The
 // caller must release a request that was returned without an error.
 func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, last *remembered) (*Request, *Error) {
+	if req.Conversation == "null" { // some clients send null for what they leave out
+		own := *req
+		own.Conversation = ""
+		req = &own
+	}
 	r := &Request{Request: req, Object: object}
 	input := req.InputItems()
 	for _, wrong := range []*Error{checkMembers(req), checkLimits(req), checkTools(req), checkShapes(req, object), checkItems(input)} {

@@ -216,3 +216,42 @@ func TestFilesApart(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A form with a field twice is refused: one of the two would be lost.
+func TestFileTwice(t *testing.T) {
+	w := serving(t, "", "turn\n  say Hi.\n", nil)
+	for _, twice := range []string{"file", "purpose"} {
+		var body bytes.Buffer
+		form := multipart.NewWriter(&body)
+		for _, field := range []string{"purpose", "file", twice} {
+			create := form.CreateFormField
+			if field == "file" {
+				create = func(field string) (io.Writer, error) { return form.CreateFormFile(field, "a.txt") }
+			}
+			part, err := create(field)
+			if err == nil {
+				_, err = io.WriteString(part, "user_data")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := form.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.base+"/files", &body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", form.FormDataContentType())
+		resp, err := w.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(text), `"param": "`+twice+`"`) {
+			t.Errorf("%s: %d %s %v", twice, resp.StatusCode, text, err)
+		}
+	}
+}
