@@ -4,9 +4,10 @@
 // Package store opens session stores by their place: the path of a file, or an
 // address such as postgres://USER@HOST/DATABASE. Each package that implements
 // stores registers a driver for its places. To use another kind of store, a
-// program only needs another import:
+// program only needs other imports:
 //
 //	import _ "github.com/antiphon-go/antiphon/session/sqlstore" // files and Postgres
+//	import _ "modernc.org/sqlite"                               // what files are read and written with
 package store
 
 import (
