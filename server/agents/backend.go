@@ -388,12 +388,18 @@ func (b *Backend) respond(ctx context.Context, a *Agent, at *place, run *active,
 		if err != nil {
 			return b.unusable(a, err)
 		}
-		if names, err = adapt(ctx, ag, r); err != nil {
+		if names, err = adapt(ctx, ag, r); err == nil {
+			err = enoughTokens(ag, r)
+		}
+		if err != nil {
 			return err
 		}
 		ag.Hooks, run.files, run.prices = slices.Concat(a.Hooks, ag.Hooks), filesOf(ag), ag.Prices
 	}
 	answers, err := b.takeApart(ctx, at, run, r)
+	if err == nil && len(answers) == 0 && !r.WarmUp && !asks(ctx, h.Session, run.input) {
+		err = errNothing
+	}
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/antiphon-go/antiphon/agent"
+	"github.com/antiphon-go/antiphon/agent/plan"
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/endpoint"
 	"github.com/antiphon-go/antiphon/host"
@@ -460,8 +461,51 @@ func leftElsewhere(run *active, pending []agent.PendingApproval, given []item.It
 	return bodies
 }
 
-// errNothing is for a request without input.
-var errNothing = &server.Error{Status: http.StatusBadRequest, Code: "missing_required_parameter", Param: "input", Message: "The input adds nothing that the agent could answer."}
+// errNothing is for a request without input, or whose input has nothing to answer.
+var errNothing = &server.Error{Status: http.StatusBadRequest, Code: "missing_required_parameter", Param: "input", Message: "The input adds nothing that the agent could answer. Send a message of the user after what the model said."}
+
+// asks reports whether a run with this input has something to answer. A run that has not would fail. U3
+func asks(ctx context.Context, s *session.Session, input []session.Body) bool {
+	isQuestion := func(b session.Body) bool {
+		given, ok := b.(session.InputItem)
+		return ok && !given.Item.Instructs() && !given.Item.IsCall() && given.Item.Role() != item.RoleAssistant
+	}
+	if len(input) > 0 && isQuestion(input[len(input)-1]) { // nearly always
+		return true
+	}
+	for range s.Deliveries(ctx) {
+		return true // it may be a question
+	}
+	var state plan.State
+	log, question := s.Log(), slices.ContainsFunc(input, isQuestion)
+	for _, e := range log {
+		state.Apply(e)
+		question = question || isQuestion(e.Body)
+	}
+	for i, body := range append(slices.Clip(input), session.RunStarted{}) {
+		state.Apply(session.Entry{Seq: int64(len(log)+i) + 1, Body: body})
+	}
+	stop, stops := state.Next().(plan.Stop)
+	return question && !(stops && stop.Why == agent.StopNothingToSend)
+}
+
+// minOutputTokens is the least that the Responses API takes as max_output_tokens. Chat Completions has no minimum.
+const minOutputTokens = 16
+
+// enoughTokens returns an error if a client of Chat Completions allows fewer tokens than the endpoint of the agent's
+// model takes.
+func enoughTokens(a *agent.Agent, r *server.Request) error {
+	n := r.MaxOutputTokens
+	model, ok := a.Model.(agent.Describer)
+	if n == nil || *n >= minOutputTokens || !ok || model.About().API != endpoint.APIResponses {
+		return nil
+	}
+	if profile, err := endpoint.ByName(model.About().Profile); err == nil && *n >= int64(profile.MinOutputTokens) {
+		return nil
+	}
+	return server.Invalid("integer_below_min_value", "max_output_tokens",
+		"Invalid 'max_output_tokens': integer below minimum value. The endpoint of the agent's model takes a value >= %d, but got %d instead.", minOutputTokens, *n)
+}
 
 // instructions returns the entries that put the instructions of a request into the
 // history: after those of the agent, and without those of earlier requests.
