@@ -155,7 +155,8 @@ machine with the store. Replies and calls that are under way are cut off, unless
 --after-turn lets them end. antiphon run then ends with exit code 4. The session keeps
 what there is, and a later run continues it.
 
-If nothing runs, the next run takes the request, and ends.
+If nothing runs, the next run takes the request, and ends. A response of antiphon serve
+does not, unless calls wait for an approval: the request was for what ran before.
 
 Examples:
   antiphon sessions stop work

@@ -564,6 +564,9 @@ func (b *Backend) finish(ctx context.Context, run *active, w *server.Writer, res
 		if parked(run.host.Session.Log()[run.seq:]) {
 			return w.Interrupt("server_error", "The agent stopped before its answer: an operator stopped it.")
 		}
+		if res.Why == agent.StopRequested {
+			return w.Interrupt("server_error", fmt.Sprintf("The agent stopped before its answer: %s.", stoppedBy(run.host.Session.Log()[run.seq:])))
+		}
 		return w.Interrupt("server_error", fmt.Sprintf("The agent stopped before its answer: %s.", res.Why))
 	case agent.StopContextFull:
 		return w.Fail("invalid_prompt", "The input exceeds the context of the agent's model.")

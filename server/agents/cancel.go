@@ -93,14 +93,31 @@ func wasCancelled(ctx context.Context, s *session.Session, id string) (bool, err
 	return false, nil
 }
 
-// lapsed returns the entries that take out of the inbox what would end a response. The caller has
+// ends reports whether a delivery was to end one response, whose id is in its key.
+func ends(d *session.Delivery) bool {
+	return d.From == fromCancel && strings.HasPrefix(d.Key, cancelKey("resp_")) || d.From == fromServer && strings.HasPrefix(d.Key, endKey("resp_"))
+}
+
+// stops returns what finds the deliveries that lapse when a response begins: besides those that ends finds, other requests to
+// stop, which were for what ran before. One that was given while a call waits is also for that call, and is left to the run.
+func stops(s *session.Session) func(*session.Delivery) bool {
+	if callsOpen(s) {
+		return ends
+	}
+	return func(d *session.Delivery) bool {
+		other := func(b session.Body) bool { _, stop := b.(session.StopAsked); return !stop }
+		return ends(d) || len(d.Bodies) > 0 && !slices.ContainsFunc(d.Bodies, other)
+	}
+}
+
+// lapsed returns the entries that take out of the inbox the deliveries that lapse. The caller has
 // the lock of the session, and writes that the response has ended.
-func lapsed(ctx context.Context, s *session.Session) (taken []session.Body, _ error) {
+func lapsed(ctx context.Context, s *session.Session, lapses func(*session.Delivery) bool) (taken []session.Body, _ error) {
 	for d, err := range s.Deliveries(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if d.From == fromCancel && strings.HasPrefix(d.Key, cancelKey("resp_")) || d.From == fromServer && strings.HasPrefix(d.Key, endKey("resp_")) {
+		if lapses(&d) {
 			d.Problem = "the response has ended"
 			taken = append(taken, d.Delivered)
 		}
@@ -111,14 +128,14 @@ func lapsed(ctx context.Context, s *session.Session) (taken []session.Body, _ er
 // alsoLapsed adds to the end of a response what lapses with it. What cannot be read now is left to the beginning of
 // the next response.
 func (b *Backend) alsoLapsed(ctx context.Context, s *session.Session, end session.Body) []session.Body {
-	taken, err := lapsed(ctx, s)
+	taken, err := lapsed(ctx, s, ends)
 	b.report(err)
 	return append([]session.Body{end}, taken...)
 }
 
 // lapse takes out of the inbox what would end a response that has ended.
 func lapse(ctx context.Context, s *session.Session) error {
-	taken, err := lapsed(ctx, s)
+	taken, err := lapsed(ctx, s, ends)
 	if err == nil && len(taken) > 0 {
 		_, err = s.Append(ctx, taken...)
 	}
@@ -184,4 +201,34 @@ func (b *Backend) cancelled(ctx context.Context, s *session.Session, id string) 
 	}
 	r.ID, r.Status = id, item.StatusCancelled
 	return b.endsAs(context.WithoutCancel(ctx), s, &p, r)
+}
+
+// fromRoute is the means of the deliveries of package server/sessions.
+const fromRoute = "session route"
+
+// stoppedBy says who stopped the run of a response and, if a client of the same project did, why. What operators write is for
+// those who read the session.
+func stoppedBy(log []session.Entry) string {
+	var by session.Delivered
+	last := int64(0) // the last entry of the delivery
+	said := "stopped"
+	for _, e := range log {
+		switch b := e.Body.(type) {
+		case session.Delivered:
+			by, last = b, e.Seq+int64(b.Entries)
+		case session.StopAsked:
+			switch {
+			case e.Seq > last:
+				said = "stopped"
+			case by.From != fromRoute:
+				said = "an operator stopped it"
+			default:
+				said = fmt.Sprintf("%q stopped it", by.By)
+				if reason := "asked" + session.DecidedBy(by.By, by.From, ""); b.Detail != reason {
+					said += ": " + strings.TrimSuffix(b.Detail, ".")
+				}
+			}
+		}
+	}
+	return said
 }

@@ -91,7 +91,7 @@ func (b *Backend) begin(ctx context.Context, run *active, r *api.Response, backg
 	}
 	bodies = slices.Concat(bodies, between, run.input)
 	if lastID(run.host.Session.Log()) != "" {
-		taken, err := lapsed(ctx, run.host.Session)
+		taken, err := lapsed(ctx, run.host.Session, stops(run.host.Session))
 		if err != nil { // an earlier request to stop would end this response
 			return err
 		}
@@ -128,17 +128,19 @@ func saidBetween(ctx context.Context, s *session.Session) (bodies []session.Body
 			bodies = append(append(bodies, d.Delivered), d.Bodies...)
 		}
 	}
-	if len(bodies) == 0 {
+	if len(bodies) == 0 || callsOpen(s) {
 		return nil, nil
 	}
+	return bodies, nil
+}
+
+// callsOpen reports whether a call of a session has no output yet.
+func callsOpen(s *session.Session) bool {
 	var view session.View
 	for e := range s.Entries() {
 		view.Apply(e)
 	}
-	if len(view.Open()) > 0 {
-		return nil, nil
-	}
-	return bodies, nil
+	return len(view.Open()) > 0
 }
 
 // ended writes the end of a response. The host holds the session.

@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -287,8 +288,33 @@ func (h *Handler) stop(w http.ResponseWriter, r *http.Request, info session.Info
 	if err := read(w, r, mostBody, &in); err != nil {
 		return err
 	}
+	s, err := h.describe(r.Context(), info, h.looking(r.Context()))
+	if err != nil {
+		return err
+	}
+	if s.Status == StatusIdle {
+		taken, err := h.taken(r.Context(), info.ID, in.Key)
+		switch {
+		case err != nil:
+			return err
+		case !taken: // the request would wait for the next run, and end it
+			return &server.Error{Status: http.StatusConflict, Code: "not_running", Message: "Nothing runs in the session, so there is nothing to stop."}
+		}
+	}
 	d := session.Delivery{Delivered: session.Delivered{Key: in.Key}, Bodies: []session.Body{session.StopAsked{AfterTurn: in.AfterTurn, Detail: in.Reason}}}
 	return h.deliver(w, r, info, d)
+}
+
+// taken reports whether a run of a session has taken a delivery with a key, which a client may send again.
+func (h *Handler) taken(ctx context.Context, id, key string) (bool, error) {
+	s, err := session.Open(ctx, h.Store, id)
+	if key == "" || err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(s.Log(), func(e session.Entry) bool {
+		d, ok := e.Body.(session.Delivered)
+		return ok && d.Key == key
+	}), nil
 }
 
 // deliver leaves something in the inbox of a session. D1

@@ -357,6 +357,16 @@ func TestInboxFull(t *testing.T) {
 	if status, text := w.send("reader", "POST", "/s/input", `{"input":"x"}`); status != http.StatusConflict || !strings.Contains(text, `"inbox_full"`) || !strings.Contains(text, session.ErrInboxFull.Error()) {
 		t.Errorf("%d %s", status, text)
 	}
+	if status, text := w.send("reader", "POST", "/s/stop", ""); status != http.StatusConflict || !strings.Contains(text, `"not_running"`) {
+		t.Errorf("nothing runs: %d %s", status, text)
+	}
+	log, err := session.Open(t.Context(), w.in, "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := log.Append(t.Context(), session.RunStarted{}); err != nil { // its process ended, and it can go on
+		t.Fatal(err)
+	}
 	if status, text := w.send("reader", "POST", "/s/stop", ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, text)
 	}
