@@ -352,23 +352,22 @@ func (s *Server) changed(c *call, f func(*StoredObject) (object, *Error)) *Error
 	return c.send(v)
 }
 
-// deleteConversation serves DELETE /conversations/{id}. A backend that keeps conversations
-// itself writes to one while it makes a response, so that has to end first.
+// deleteConversation serves DELETE /conversations/{id}. A response that is made in it has to end first: it
+// is to be added to the conversation.
 func (s *Server) deleteConversation(c *call) *Error {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	if _, wrong := s.conversation(c.r.Context(), c.ids[0]); wrong != nil {
 		return wrong
 	}
-	if s.keeper() != nil {
-		reserved := &Request{conversation: c.ids[0]}
-		if !s.holdHere(c.ids[0], reserved) {
-			wrong := locked()
+	reserved := &Request{conversation: c.ids[0]}
+	if wrong := s.hold(c.r.Context(), c.ids[0], reserved); wrong != nil {
+		if wrong.Code == "conversation_locked" {
 			wrong.Status = http.StatusConflict
-			return wrong
 		}
-		defer s.release(reserved)
+		return wrong
 	}
+	defer s.release(reserved)
 	if err := s.store().Delete(c.r.Context(), c.ids[0]); err != nil {
 		return s.failure(err)
 	}
