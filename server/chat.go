@@ -73,7 +73,7 @@ func checkMembersOfChat(body []byte) *Error {
 			return Invalid("unknown_parameter", name, "Unknown parameter: '%s'. Chat Completions does not have it: leave it out, or ask /v1/responses.", name)
 		}
 	}
-	return nil
+	return checkHalves(object)
 }
 
 // readChat converts a Chat Completions request to a request for a response.

@@ -138,6 +138,9 @@ func checkItems(items []item.Item) *Error {
 		if p := checkValue(at, it, v); p != nil {
 			return p
 		}
+		if p := checkHalfOf(at, it); p != nil {
+			return p
+		}
 		if it.Type() == item.TypeMCPApprovalResponse {
 			if p := approvalAnswer.wrongMembers(at, it.JSON()); p != nil {
 				return p

@@ -322,6 +322,9 @@ func (s *Server) withFiles(ctx context.Context, items []item.Item, where string)
 			v.Output, err = in.screenshot(v.Output, in.where+".output.file_id")
 		}
 		if err == nil && in.changed {
+			if hasHalf(it.JSON()) { // it cannot be written again as it came
+				return nil, 0, half(in.where)
+			}
 			with[i], err = item.New(v)
 		}
 		if err != nil {

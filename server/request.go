@@ -44,7 +44,7 @@ func (s *Server) check(ctx context.Context, req *api.Request, object item.Item, 
 	}
 	r := &Request{Request: req, Object: object}
 	input := req.InputItems()
-	for _, wrong := range []*Error{checkMembers(req), checkLimits(req), checkTools(req), checkShapes(req, object), checkItems(input)} {
+	for _, wrong := range []*Error{checkHalves(object), checkMembers(req), checkLimits(req), checkTools(req), checkShapes(req, object), checkItems(input)} {
 		if wrong != nil {
 			return nil, wrong
 		}
