@@ -126,13 +126,16 @@ func (c *call) ask(ctx context.Context, pending []agent.PendingApproval) (list [
 		form := c.form(p)
 		c.tell.say(ctx, "waits for an answer about the call of "+visible(p.Tool))
 		waiting, stop := context.WithTimeout(ctx, cmp.Or(c.server.Wait, defaultWait))
-		said, err := c.r.Session.Elicit(waiting, form)
+		var sent *mcp.ElicitResult
+		said, err := c.r.Session.Elicit(context.WithValue(waiting, sentKey{}, &sent), form)
 		stop()
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil { // it did not answer, or not with what was asked
-			said = nil
+			if said = nil; odd(sent) != "" {
+				said = sent
+			}
 			if waiting.Err() == nil {
 				c.server.report(fmt.Errorf("the client's answer about a call of %s: %w", p.Tool, err))
 			}
@@ -140,6 +143,32 @@ func (c *call) ask(ctx context.Context, pending []agent.PendingApproval) (list [
 		list = append(list, answer{pending: *p, given: said, shown: form.Message})
 	}
 	return list, nil
+}
+
+type sentKey struct{}
+
+// keepsSent keeps what a client answers to a question, also if it does not fit the form: the SDK tells only that it does not.
+func keepsSent(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		res, err := next(ctx, method, r)
+		if sent, ok := ctx.Value(sentKey{}).(**mcp.ElicitResult); ok && err == nil {
+			*sent, _ = res.(*mcp.ElicitResult)
+		}
+		return res, err
+	}
+}
+
+// odd returns what somebody answered who chose neither of the two words, as a person reads it, or "".
+func odd(given *mcp.ElicitResult) string {
+	if given == nil || given.Action != "accept" {
+		return ""
+	}
+	switch said := given.Content[theAnswer]; said {
+	case nil, yes, no:
+		return ""
+	default:
+		return strconv.Quote(visible(clip(fmt.Sprint(said), 64)))
+	}
 }
 
 // decide records answers, and tells the audit log before.
@@ -190,6 +219,12 @@ func (c *call) decision(p *agent.PendingApproval, a *answer) agent.Decision {
 	}
 	d.Decided, d.By, d.From = session.DeciderPerson, cmp.Or(c.server.By, "a client"), c.means()
 	reason, _ := a.given.Content[theReason].(string)
+	if said := odd(a.given); said != "" {
+		why := fmt.Sprintf("the answer %s is neither %q nor %q", said, yes, no)
+		d.Reason = host.Refusal(why)
+		c.refused = append(c.refused, refusedCall{tool: p.Tool, why: why})
+		return d
+	}
 	if d.Allow = a.given.Action == "accept" && a.given.Content[theAnswer] == yes; !d.Allow {
 		d.Reason = host.Refusal(reason)
 	}

@@ -4,8 +4,10 @@
 package mcpserver_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,6 +141,61 @@ func TestUnanswered(t *testing.T) {
 		if v := w.verdict(sessionOf(t, res)); v.Allowed || v.Decided != session.DeciderNobody {
 			t.Errorf("%+v", v)
 		}
+	}
+}
+
+// Somebody who answers with another word than the two is told so. It is no approval, and neither is a form that does not fit.
+// Clients of the SDK check the form themselves.
+func TestOtherWord(t *testing.T) {
+	for _, test := range []struct{ content, told string }{
+		{`{"answer":"Run it"}`, `A call of make was refused: the answer \"Run it\" is neither \"run it\" nor \"refuse\".`},
+		{`{"answer":true}`, `the answer \"true\" is neither`},
+		{`{"answer":"run it","reason":5}`, "nobody answered the question"},
+		{`{}`, "nobody answered the question"},
+	} {
+		w := asking(t)
+		to, from := w.pipes()
+		answers := bufio.NewReader(from)
+		say := func(line string) {
+			t.Helper()
+			if _, err := io.WriteString(to, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hears := func(what string) string {
+			for {
+				if line, err := answers.ReadString('\n'); err != nil || strings.Contains(line, what) {
+					return line
+				}
+			}
+		}
+		say(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
+		hears(`"id":1,`)
+		say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		say(`{"jsonrpc":"2.0","id":"mine","method":"tools/call","params":{"name":"it","arguments":{"task":"x"}}}`)
+		_, rest, _ := strings.Cut(hears("elicitation/create"), `"id":`)
+		id, _, _ := strings.Cut(rest, ",")
+		say(`{"jsonrpc":"2.0","id":` + id + `,"result":{"action":"accept","content":` + test.content + `}}`)
+		if got := hears(`"id":"mine"`); !strings.Contains(got, test.told) || w.made() {
+			t.Errorf("%s: made %t, %s", test.content, w.made(), got)
+		}
+	}
+	w := asking(t)
+	cs := w.connect("2026-07-28", false, &mcp.ClientOptions{MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return nil, errors.New("not here")
+		}})
+	asked := call(t, cs, map[string]any{"task": "x"})
+	answers := mcp.InputResponseMap{}
+	for key := range asked.InputRequests {
+		answers[key] = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}
+	}
+	res, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "it", Arguments: map[string]any{"task": "x"}, RequestState: asked.RequestState, InputResponses: answers})
+	if err != nil || !strings.Contains(text(res), `the answer "yes" is neither`) || w.made() {
+		t.Errorf("%v %v", res, err)
+	}
+	if v := w.verdict(sessionOf(t, res)); v.Decided != session.DeciderPerson || v.Allowed {
+		t.Errorf("%+v", v)
 	}
 }
 

@@ -52,7 +52,8 @@ type call struct {
 // refusedCall is a call that was refused because nobody could approve it.
 type refusedCall struct {
 	tool, hint string
-	waited     bool // the client was asked, and did not answer
+	waited     bool   // the client was asked, and did not answer
+	why        string // what else was wrong with its answer, or ""
 }
 
 // call runs an agent for a call of its tool. Problems are results, which the model of the
@@ -257,7 +258,7 @@ func (c *call) refuse(tool, why string, waited bool) {
 	if hinter := c.agent.Config.Hint; hinter != nil && why == "" {
 		hint = hinter(tool)
 	}
-	if one := (refusedCall{tool, hint, waited}); !slices.Contains(c.refused, one) {
+	if one := (refusedCall{tool: tool, hint: hint, waited: waited}); !slices.Contains(c.refused, one) {
 		c.refused = append(c.refused, one)
 	}
 }

@@ -114,6 +114,7 @@ func (s *Server) live(ctx context.Context) *mcp.Server {
 		Instructions: "Each tool is an agent that works on a task by itself and answers with the result. It does not know this conversation: tell it all that it needs.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}},
 	})
+	of.AddSendingMiddleware(keepsSent)
 	for i := range s.Agents {
 		a := &s.Agents[i]
 		of.AddTool(a.tool(), func(calling context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

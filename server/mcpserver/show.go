@@ -77,6 +77,9 @@ func (r *refusedCall) words() string {
 	if r.waited {
 		text = fmt.Sprintf("A call of %s was refused, because it needs an approval and nobody answered the question.", visible(r.tool))
 	}
+	if r.why != "" {
+		text = fmt.Sprintf("A call of %s was refused: %s.", visible(r.tool), r.why)
+	}
 	if r.hint != "" {
 		text += " " + r.hint
 	}

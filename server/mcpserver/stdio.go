@@ -49,14 +49,34 @@ func (s *Server) ServeIO(ctx context.Context, in io.Reader, out io.Writer) error
 
 // lockedWriter writes lines, each at once.
 type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	w    io.Writer
+	asks map[jsonrpc.ID]bool // the calls of the client that have no answer yet
 }
 
 func (w *lockedWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if m, err := jsonrpc.DecodeMessage(line); err == nil {
+		if r, ok := m.(*jsonrpc.Response); ok {
+			delete(w.asks, r.ID) // before the client can use the id again
+		}
+	}
 	return w.w.Write(line)
+}
+
+// begins notes a call of the client. It returns false if one with its id has no answer yet.
+func (w *lockedWriter) begins(r *jsonrpc.Request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.asks[r.ID] {
+		return false
+	}
+	if w.asks == nil {
+		w.asks = map[jsonrpc.ID]bool{}
+	}
+	w.asks[r.ID] = true
+	return true
 }
 
 // Close does nothing: the caller owns the stream.
@@ -121,7 +141,11 @@ func (m *messages) checked(line []byte) []byte {
 	case line[0] == '[':
 		m.refuse(nil, jsonrpc.CodeInvalidRequest, "batches are not supported: send one message a line")
 	default:
-		if _, err := jsonrpc.DecodeMessage(line); err == nil {
+		if message, err := jsonrpc.DecodeMessage(line); err == nil {
+			if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() && !m.w.begins(r) { // the SDK would not answer
+				m.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("the id %v is that of a call that has no answer yet", r.ID.Raw()))
+				return nil
+			}
 			return append(line, '\n')
 		}
 		var head struct {

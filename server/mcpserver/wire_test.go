@@ -59,6 +59,35 @@ func TestBadLines(t *testing.T) {
 	ask(`{"jsonrpc":"2.0","id":12,"method":"tools/call","params":{"name":"it","arguments":{"task":"x"}}}`, "Hello.")
 }
 
+// A call with the id of one that has no answer yet is answered at once, and not as that one. Later the id is free.
+func TestIDInUse(t *testing.T) {
+	w := serving(t, "", "turn\n  pause 10m\n  say Hello.\nagain\nturn\n  say Again.\n", nil)
+	to, from := w.pipes()
+	answers := bufio.NewReader(from)
+	say := func(line string) {
+		t.Helper()
+		if _, err := io.WriteString(to, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hears := func(want string) {
+		t.Helper()
+		if got, err := answers.ReadString('\n'); err != nil || !strings.Contains(got, want) {
+			t.Errorf("%.300s %v, want %q", got, err, want)
+		}
+	}
+	say(initialize)
+	hears(`"id":1,`)
+	const call = `{"jsonrpc":"2.0","id":45,"method":"tools/call","params":{"name":"it","arguments":{"task":"x"}}}`
+	say(call)
+	say(call)
+	hears(`"id":null,"error":{"code":-32600,"message":"the id 45 is that of a call that has no answer yet"}`)
+	say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":45}}`)
+	hears(`"id":45,`)
+	say(`{"jsonrpc":"2.0","id":45,"method":"ping"}`)
+	hears(`"id":45,"result":{}`)
+}
+
 // Pages of other sites, forged hosts and other paths are refused. V7
 func TestForeign(t *testing.T) {
 	w := serving(t, "", "turn\n  say Hello.\n", nil)
