@@ -284,26 +284,24 @@ type passage struct {
 }
 
 // ask asks the upstreams until one answers. Of several failures the client is told the
-// first one: it is about the upstream that its model names first.
+// first one: it is about the upstream that its model names first. Each is asked once before one of them is asked
+// again, for a client that does not wait.
 func (p *passage) ask(ctx context.Context, list []*upstream) error {
-	var rest time.Duration // until an upstream that is left out may be asked again
-	for i, u := range list {
-		if wait := u.breaker.rests(p.b.now()); wait > 0 {
-			p.record.begin(u).Outcome = "left out: it failed too often"
-			if rest == 0 || wait < rest {
-				rest = wait
-			}
-			continue
-		}
-		err := p.askOne(ctx, u, i < len(list)-1)
-		if err == nil {
+	var retries *endpoint.Budget // of several upstreams
+	if len(list) > 1 && endpoint.BudgetFrom(ctx) == nil {
+		retries = list[0].Config.Retry.Budget()
+		ctx = endpoint.WithBudget(ctx, endpoint.Retry{Max: -1}.Budget())
+	}
+	var rest time.Duration
+	for {
+		r := p.askEach(ctx, list)
+		if r.answered {
 			p.failure = nil
 			return nil
 		}
-		if p.failure == nil || p.sent {
-			p.failure = err
-		}
-		if p.sent || ctx.Err() != nil || !elsewhere(err) {
+		rest, list = r.rest, r.again
+		wait, ok := retries.Next(r.soonest)
+		if !ok || len(list) == 0 || retries.Sleep(ctx, wait) != nil {
 			break
 		}
 	}
@@ -323,6 +321,52 @@ func (p *passage) ask(ctx context.Context, list []*upstream) error {
 		err = inResponse(err)
 	}
 	return err
+}
+
+// round is what became of asking upstreams, each once.
+type round struct {
+	answered bool
+	rest     time.Duration // until an upstream that is left out may be asked again
+	again    []*upstream   // those that may answer later
+	soonest  error         // of the failures, the one after which one of them may be asked first
+}
+
+// askEach asks upstreams, one after the other, until one answers.
+func (p *passage) askEach(ctx context.Context, list []*upstream) (r round) {
+	for i, u := range list {
+		if wait := u.breaker.rests(p.b.now()); wait > 0 {
+			p.record.begin(u).Outcome = "left out: it failed too often"
+			if r.rest == 0 || wait < r.rest {
+				r.rest = wait
+			}
+			r.again = append(r.again, u)
+			continue
+		}
+		err := p.askOne(ctx, u, i < len(list)-1)
+		if err == nil {
+			return round{answered: true}
+		}
+		if p.failure == nil || p.sent {
+			p.failure = err
+		}
+		if p.sent || ctx.Err() != nil || !elsewhere(err) {
+			return round{rest: r.rest}
+		}
+		r.note(u, err)
+	}
+	return r
+}
+
+// note notes a failure after which an upstream may be asked again.
+func (r *round) note(u *upstream, failure error) {
+	var e, first *endpoint.Error
+	if !errors.As(failure, &e) || !e.SafeToRetry() {
+		return
+	}
+	r.again = append(r.again, u)
+	if !errors.As(r.soonest, &first) || e.RetryAfter < first.RetryAfter {
+		r.soonest = failure
+	}
 }
 
 // made records the response, before its client reads the end of it.
