@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/antiphon-go/antiphon/api"
 	"github.com/antiphon-go/antiphon/completions"
 	"github.com/antiphon-go/antiphon/internal/jsonx"
@@ -92,6 +95,9 @@ func (s *Server) readChat(ctx context.Context, body []byte) (*Request, *Error) {
 	if err != nil {
 		return nil, unreadable(err)
 	}
+	if wrong := whoSpeaks(sent); wrong != nil {
+		return nil, wrong
+	}
 	var only item.Extra
 	for _, l := range losses {
 		switch v, member := sent.Member(l.Path); {
@@ -152,6 +158,27 @@ func checkMessages(body []byte) (wrong *Error) {
 		n++
 	})
 	return wrong
+}
+
+// whoSpeaks refuses a message with the name of who speaks: items have no place for it, and the model would take several
+// people for one. The name in an output is that of a function.
+func whoSpeaks(request item.Item) *Error {
+	list, _ := request.Member("messages")
+	var messages []struct {
+		Role string         `json:"role"`
+		Name jsontext.Value `json:"name"`
+	}
+	if err := json.Unmarshal([]byte(list), &messages, jsontext.AllowDuplicateNames(true)); err != nil {
+		return nil // the messages were read before
+	}
+	for i, m := range messages {
+		if name := string(m.Name); m.Role == "tool" || m.Role == "function" || name == "" || name == "null" || name == `""` {
+			continue
+		}
+		where := fmt.Sprintf("messages[%d].name", i)
+		return Invalid("unsupported_parameter", where, "Unsupported parameter: '%s' is not supported: say in the text who speaks.", where)
+	}
+	return nil
 }
 
 // chatLimit takes the limit of output tokens out of a request: Chat Completions has no minimum,

@@ -184,6 +184,32 @@ func (sampled) CheckChat(r *server.Request) error {
 	return nil
 }
 
+// A name of who speaks is refused, because no model would see it. That of a tool in its output is no speaker.
+func TestChatNames(t *testing.T) {
+	asked := false
+	s := &server.Server{Backend: server.BackendFunc(func(_ context.Context, _ *server.Request, w *server.Writer) error {
+		asked = true
+		return w.Text("x")
+	})}
+	for _, test := range []struct{ messages, refused string }{
+		{`{"role":"user","content":"a","name":"bob"},{"role":"user","content":"b","name":"eve"}`, "messages[0].name"},
+		{`{"role":"user","content":"a"},{"role":"assistant","content":"b","name":"eve"}`, "messages[1].name"},
+		{`{"role":"system","content":"a","name":5},{"role":"user","content":"a"}`, "messages[0].name"},
+		{`{"role":"user","content":"a","name":null},{"role":"user","content":"b","name":""}`, ""},
+		{`{"role":"user","content":"a"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","name":"f","content":"ok"}`, ""},
+	} {
+		asked = false
+		status, text := call(s, http.MethodPost, "chat/completions", `{"model":"m","messages":[`+test.messages+`]}`)
+		if test.refused == "" {
+			if status != http.StatusOK || !asked {
+				t.Errorf("%s: %d %s", test.messages, status, text)
+			}
+		} else if status != http.StatusBadRequest || asked || !strings.Contains(text, `"param": "`+test.refused+`"`) {
+			t.Errorf("%s: %d %s", test.messages, status, text)
+		}
+	}
+}
+
 // Each member of Chat Completions is honoured, or refused by name. V1
 func TestChatMembers(t *testing.T) {
 	var got *server.Request
