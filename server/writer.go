@@ -186,25 +186,6 @@ func streams(v item.Value) bool {
 	return false
 }
 
-// unanswerable returns why the client could not go on after an output item, or "".
-func unanswerable(v item.Value) string {
-	switch v := v.(type) {
-	case *item.Message:
-		if v.Role != "" && v.Role != item.RoleAssistant {
-			return fmt.Sprintf("a message of the role %q is no output: want item.Assistant", v.Role)
-		}
-	case *item.FunctionCall:
-		if v.CallID == "" {
-			return "a call of the function " + v.Name + " without a call_id, by which the client names its output"
-		}
-	case *item.CustomToolCall:
-		if v.CallID == "" {
-			return "a call of the tool " + v.Name + " without a call_id, by which the client names its output"
-		}
-	}
-	return ""
-}
-
 // Open begins an output item: a message, reasoning, a function call, or a call of a
 // custom tool or of a tool that the server runs ([item.MCPCall]). Its first event does not
 // contain the text of v, but has an id, a status and, for a message, the role assistant. [Writer.Delta] adds to its text;
@@ -219,8 +200,8 @@ func (w *Writer) Open(v item.Value) error {
 	if !streams(v) {
 		return w.fail(fmt.Errorf("an item of type %s has no text to stream: write it with Item", v.ItemType()))
 	}
-	if problem := unanswerable(v); problem != "" {
-		return w.fail(errors.New("server: " + problem))
+	if m, ok := v.(*item.Message); ok && m.Role != "" && m.Role != item.RoleAssistant {
+		return w.fail(fmt.Errorf("server: a message of the role %q is no output: want item.Assistant", m.Role))
 	}
 	o := &openItem{value: v, id: fmt.Sprintf("%s_%s_%d", idPrefix(v.ItemType()), w.response.ID, w.index())}
 	it, err := item.New(o.first())
