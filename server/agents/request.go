@@ -473,7 +473,8 @@ func asks(ctx context.Context, s *session.Session, input []session.Body) bool {
 	if len(input) > 0 && isQuestion(input[len(input)-1]) { // nearly always
 		return true
 	}
-	for range s.Deliveries(ctx) {
+	for _, err := range s.Deliveries(ctx) {
+		_ = err     // the run meets it, too
 		return true // it may be a question
 	}
 	var state plan.State
