@@ -122,6 +122,9 @@ func CheckItems(items []item.Item) error {
 func checkItems(items []item.Item) *Error {
 	for i, it := range items {
 		at := fmt.Sprintf("input[%d]", i)
+		if it.Type() == "" {
+			return Invalid("missing_required_parameter", at+".type", "Missing required parameter: '%s.type': only a message with a role needs none.", at)
+		}
 		v, err := it.Decode()
 		var shape *item.ShapeError
 		if errors.As(err, &shape) {
@@ -168,9 +171,9 @@ func checkValue(at string, it item.Item, v item.Value) *Error {
 	case *item.CustomToolCall:
 		return checkCallName(at, v.Name)
 	case *item.FunctionCallOutput:
-		return checkParts(at+".output", v.Output, forModel)
+		return checkOutput(at, it, v.Output)
 	case *item.CustomToolCallOutput:
-		return checkParts(at+".output", v.Output, forModel)
+		return checkOutput(at, it, v.Output)
 	}
 	return nil
 }

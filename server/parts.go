@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/antiphon-go/antiphon/internal/jsonx"
 	"github.com/antiphon-go/antiphon/item"
 )
 
@@ -39,14 +40,22 @@ func checkMessage(at string, it item.Item, m *item.Message) *Error {
 			allowed = append(slices.Clip(allowed), "text")
 		}
 	}
-	return checkParts(at+".content", m.Content, allowed)
+	return checkParts(at, "content", it, m.Content, allowed)
 }
 
-// checkParts checks the parts of a message or an output. Types that the API does not have are left to the backend:
-// an upstream may have them.
-func checkParts(at string, c item.Content, allowed []string) *Error {
+// checkOutput checks the output of a call. One that is missing is not an empty one.
+func checkOutput(at string, it item.Item, c item.Content) *Error {
+	if _, there := it.Member("output"); !there {
+		return Invalid("missing_required_parameter", at+".output", "Missing required parameter: '%s.output'.", at)
+	}
+	return checkParts(at, "output", it, c, forModel)
+}
+
+// checkParts checks the parts in a member of a message or an output. Types that the API does not have are left to the
+// backend: an upstream may have them.
+func checkParts(at, member string, it item.Item, c item.Content, allowed []string) *Error {
 	for i, p := range c.Parts {
-		at := fmt.Sprintf("%s[%d]", at, i)
+		at := fmt.Sprintf("%s.%s[%d]", at, member, i)
 		typ := p.PartType()
 		_, unknown := p.(*item.UnknownPart)
 		switch {
@@ -58,6 +67,10 @@ func checkParts(at string, c item.Content, allowed []string) *Error {
 		}
 		var wrong *Error
 		switch p := p.(type) {
+		case *item.InputText:
+			if p.Text == "" && !hasText(it, member, i) {
+				wrong = Invalid("missing_required_parameter", at+".text", "Missing required parameter: '%s.text'.", at)
+			}
 		case *item.InputImage:
 			wrong = checkInputImage(at, p)
 		case *item.InputFile:
@@ -68,6 +81,18 @@ func checkParts(at string, c item.Content, allowed []string) *Error {
 		}
 	}
 	return nil
+}
+
+// hasText reports whether part n in a member of an item has a text: one that is missing is not an empty one.
+func hasText(it item.Item, member string, n int) (has bool) {
+	parts, _ := it.Member(member)
+	jsonx.EachElement(string(parts), func(part string) {
+		if n == 0 {
+			_, has = jsonx.MemberOf(part, "text")
+		}
+		n--
+	})
+	return has
 }
 
 func checkInputImage(at string, p *item.InputImage) *Error {

@@ -51,6 +51,13 @@ func TestPartsOfInput(t *testing.T) {
 		{`{"role":"user","content":[{"type":"input_image","image_url":5}]}`, "invalid_type", "content[0].image_url"},
 		{`{"type":"function_call_output","call_id":"c","output":[{"type":"input_image"}]}`, "missing_required_parameter", "output[0]"},
 
+		{`{"role":"user","content":[{"type":"input_text","txt":"a"}]}`, "missing_required_parameter", "content[0].text"},
+		{`{"role":"user","content":[{"type":"input_text","text":""},{"type":"input_text"}]}`, "missing_required_parameter", "content[1].text"},
+		{`{"type":"function_call_output","call_id":"c","outptu":"a"}`, "missing_required_parameter", "output"},
+		{`{"type":"function_call_output","call_id":"c","output":[{"type":"input_text","txt":"a"}]}`, "missing_required_parameter", "output[0].text"},
+		{`{"Role":"user","Content":"a"}`, "missing_required_parameter", "type"},
+		{`{}`, "missing_required_parameter", "type"},
+
 		{`{"role":"user","content":""}`, "", ""},
 		{`{"role":"user","content":[]}`, "", ""},
 		{`{"role":"user","content":[{"type":"input_text","text":""}]}`, "", ""},

@@ -692,3 +692,9 @@ func TestReferencesInConversation(t *testing.T) {
 	}
 	w.refused(http.MethodPost, "responses", `{"model":"it","conversation":"`+talk.ID+`","input":[{"type":"item_reference","id":"msg_none"}]}`, "not found")
 }
+
+// An item of a type that the API does not have would be lost, such as a message whose type is misspelled.
+func TestStrangeItem(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	w.refused(http.MethodPost, "responses", `{"model":"it","input":[{"role":"user","content":"a"},{"type":"massage","role":"user","content":"b"}]}`, "input[1].type")
+}

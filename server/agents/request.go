@@ -78,11 +78,19 @@ func unsupported(r *server.Request) error {
 		if it.Type() == item.TypeItemReference {
 			return server.Invalid("invalid_value", fmt.Sprintf("input[%d]", i), "Item with id '%s' not found.", it.ID())
 		}
+		if v, err := it.Decode(); err == nil && isUnknown(v) && it.ID() == "" { // no server has made it
+			return server.Invalid("invalid_value", fmt.Sprintf("input[%d].type", i), "Invalid value: '%s'. The API has no item of this type, and the agent's model would not see it.", it.Type())
+		}
 		if reach.Hosted(it) {
 			return server.Invalid("unsupported_value", fmt.Sprintf("input[%d].tools", i), "Unsupported value: an item of a request to an agent gives functions and custom tools, and not tools that the endpoint of the agent's model runs.")
 		}
 	}
 	return nil
+}
+
+func isUnknown(v item.Value) bool {
+	_, unknown := v.(*item.Unknown)
+	return unknown
 }
 
 // unknown returns an error for a member of a request that the API does not have, and the name

@@ -197,6 +197,29 @@ func TestBesideSpends(t *testing.T) {
 	}
 }
 
+// An item of a type that the API does not have is left out if a model has made it. One of the client's own, such as a message
+// whose type is misspelled, is refused: it would be lost.
+func TestStrangeItems(t *testing.T) {
+	for _, chat := range []bool{false, true} {
+		local := agenttest.StartLocal(t, &agenttest.Local{Text: "Well then.", Server: "llama.cpp"})
+		w := serving(t, open(t, local.URL, chat))
+		const made = `{"type":"dream_call","id":"dc_1","status":"completed"},{"role":"assistant","content":"b"}`
+		w.create(`{"model":"m","input":[{"role":"user","content":"a"},` + made + `,{"role":"user","content":"c"}]}`)
+		for strange, param := range map[string]string{
+			`{"type":"massage","role":"user","content":"B"},{"role":"user","content":"c"}`: "input[1].type",
+			`{"type":"massage","role":"user","content":"B"},` + made:                       "input[1].type",
+			made + `,{"type":"item_referenc","id":"x"}`:                                    "input[3].type",
+		} {
+			if _, e := w.refused(`{"model":"m","input":[{"role":"user","content":"a"},`+strange+`]}`, 400); text(e, "param") != param {
+				t.Errorf("%v: %s: %s", chat, strange, e.JSON())
+			}
+		}
+		if n := len(local.Requests()); n != 1 {
+			t.Errorf("%v: %d requests", chat, n)
+		}
+	}
+}
+
 // The answer to a request for approval cannot reach an upstream that does not know such items: it is refused and
 // not left out.
 func TestApprovalPast(t *testing.T) {

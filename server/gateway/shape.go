@@ -121,6 +121,12 @@ func (p *past) notes() (list []string) {
 
 func (p *past) all() error {
 	items := p.r.Items
+	said := 0 // how many items end with the last one that a model has made
+	for i, it := range items {
+		if it.IsCall() || it.Role() == item.RoleAssistant || it.Type() == item.TypeReasoning {
+			said = i + 1
+		}
+	}
 	for i, it := range items {
 		switch {
 		case it.IsOutput():
@@ -142,10 +148,14 @@ func (p *past) all() error {
 			continue
 		}
 		text, err := p.asText(i)
+		own := i >= len(items)-p.r.Own
+		v, unread := it.Decode()
 		switch {
 		case err != nil:
 			return err
-		case it.Type() == item.TypeMCPApprovalResponse && i >= len(items)-p.r.Own:
+		case text == nil && own && unread == nil && isUnknown(v) && (it.ID() == "" || i >= said): // no model has made it: it is asked for now
+			return p.refuse(p.place(i)+".type", fmt.Sprintf("the API has no item of the type %q, and the upstream would not get it", it.Type()))
+		case it.Type() == item.TypeMCPApprovalResponse && own:
 			return p.refuse(p.place(i), "it keeps no response of this gateway, so a request for approval cannot be answered here; ask it without the gateway")
 		case text == nil:
 			p.did[string(it.Type())+" left out"]++
