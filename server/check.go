@@ -36,6 +36,9 @@ var memberTypes = map[string]string{
 func checkMembers(req *api.Request) *Error {
 	for _, m := range req.Extra {
 		if want := memberTypes[m.Name]; want != "" && string(m.Value) != "null" {
+			if m.Value == `""` && m.Name == "instructions" { // none, as some clients say it
+				continue
+			}
 			if m.Value == `""` { // a string that names nothing
 				return Invalid("invalid_value", m.Name, "Invalid '%s': it is empty. Leave it out, or give it a value.", m.Name)
 			}

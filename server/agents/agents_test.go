@@ -698,3 +698,11 @@ func TestStrangeItem(t *testing.T) {
 	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
 	w.refused(http.MethodPost, "responses", `{"model":"it","input":[{"role":"user","content":"a"},{"type":"massage","role":"user","content":"b"}]}`, "input[1].type")
 }
+
+// Instructions that are empty are none.
+func TestEmptyInstructions(t *testing.T) {
+	w := serving(t, "", "again\nturn\n  say Yes.\n", nil)
+	if r := w.create(`{"model":"it","input":"x","instructions":""}`); r.Text() != "Yes." {
+		t.Errorf("%s %q", r.Status, r.Text())
+	}
+}

@@ -108,7 +108,7 @@ func unknown(r *server.Request) (refused string, err error) {
 	}
 	for _, m := range r.Extra {
 		switch {
-		case m.Value == "null":
+		case m.Value == "null", m.Name == "instructions" && m.Value == `""`:
 		case slices.Contains(beside, m.Name):
 		case m.Name == "presence_penalty" || m.Name == "frequency_penalty": // the response has them, and they are 0
 			if n, err := strconv.ParseFloat(string(m.Value), 64); err != nil || n != 0 {
