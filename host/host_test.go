@@ -488,3 +488,22 @@ func TestDamagedRow(t *testing.T) {
 		t.Errorf("%v, %v", made, err)
 	}
 }
+
+// While Opened asks a person about a store, nobody is told that the store is waited for.
+func TestOpenedIsNotWaitedFor(t *testing.T) {
+	var waits []host.NoticeKind
+	refused := errors.New("it is somebody else's")
+	cfg := host.Config{
+		File: reader(t, ""), Session: "s", Place: filepath.Join(t.TempDir(), "s.db"), Endpoint: host.Endpoint{Rehearsal: true},
+		FrontEnd: host.FrontEnd{Notify: func(n host.Notice) { waits = append(waits, n.Kind) }},
+	}
+	cfg.Opened = func(context.Context, store.Store) error {
+		if n := len(waits); n < 2 || waits[n-2] != host.NoticeWaiting || waits[n-1] != host.NoticeReady {
+			t.Error(waits)
+		}
+		return refused
+	}
+	if _, err := host.Open(t.Context(), cfg); !errors.Is(err, refused) {
+		t.Error(err)
+	}
+}

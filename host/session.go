@@ -92,6 +92,19 @@ func (h *Host) openStore(ctx context.Context) error {
 			return h.noLast()
 		}
 	}
+	s, err := h.storeAt(ctx)
+	if err != nil {
+		return err
+	}
+	h.Store, h.closeStore = s, s.Close
+	if h.cfg.Opened != nil { // which may ask a person: nobody waits for the store then
+		return h.cfg.Opened(ctx, s)
+	}
+	return nil
+}
+
+// storeAt opens the store at its place, and says that it is waited for.
+func (h *Host) storeAt(ctx context.Context) (store.Store, error) {
 	const what = "the store of the sessions"
 	h.cfg.notify(NoticeWaiting, what)
 	defer h.cfg.notify(NoticeReady, what)
@@ -103,14 +116,7 @@ func (h *Host) openStore(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil && opening.Err() != nil {
 		err = fmt.Errorf("opening %s: %w", what, err)
 	}
-	if err != nil {
-		return err
-	}
-	h.Store, h.closeStore = s, s.Close
-	if h.cfg.Opened != nil {
-		return h.cfg.Opened(ctx, s)
-	}
-	return nil
+	return s, err
 }
 
 // beginWith loads the file of a locked session, and writes the file's content to a

@@ -118,7 +118,7 @@ func hasInput(in io.Reader) bool {
 	return info.Mode().IsRegular() || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0
 }
 
-// patience is the time after which a message says that standard input is being read.
+// patience is the time after which a message says what is waited for, such as standard input.
 const patience = time.Second
 
 // maxInput limits standard input, in bytes. It is more than any model accepts, and

@@ -92,6 +92,10 @@ func (t *truster) owns(ctx context.Context, in keeper) (src trust.Source, known 
 
 // carried returns what a store remembers, for people, and how much that is, up to one more than is shown.
 func (t *truster) carried(ctx context.Context, in keeper, path string) (s show.Shown, n int, err error) {
+	slow := time.AfterFunc(patience, func() {
+		fmt.Fprintf(t.std.err, "antiphon: all of the store %s is read, because this machine did not make it\n", show.Visible(path))
+	})
+	defer slow.Stop()
 	s.Add("?? ", "This machine did not make the store "+show.Visible(path)+". It remembers", "")
 	for d, err := range host.Carried(ctx, in) {
 		if err != nil {
